@@ -3,11 +3,12 @@
 from cython.parallel cimport parallel, prange
 
 from convcore.kernels.layers._norm cimport Call, Norm, moved, root_of, set_moments, shift_of
-from convcore.kernels.runtime._isa cimport layer_microkernels
+from convcore.kernels.runtime._isa cimport ROWS, layer_microkernels
 from convcore.kernels.runtime._vectors cimport add, zero
 
 cdef enum:
     SUMS = 64                    # of items that are added as one
+    FEW = 1 << 14                # elements of the rows that are read twice, from a cache
 
 cdef struct Shape:
     Py_ssize_t rows
@@ -37,17 +38,23 @@ cdef void forward_item(const Shape *s, const Call *call, Py_ssize_t item) noexce
 
 
 cdef void backward_item(const Shape *s, const Call *call, Py_ssize_t item) noexcept nogil:
-    """Some rows, and their share of the weight's and the bias's gradients."""
-    cdef Py_ssize_t row, at
+    """Some rows, a few at a time, and their share of the weight's and the bias's gradients."""
+    cdef Py_ssize_t few = max(1, min(<Py_ssize_t>ROWS, FEW // s.length)), end, i
+    cdef Py_ssize_t row = item * s.block
+    cdef Py_ssize_t last = min((item + 1) * s.block, s.rows)
     cdef double *sums = call.workspace + item * 2 * s.length
+    cdef double[ROWS] roots
     zero(sums, 2 * s.length)
-    for row in range(item * s.block, min((item + 1) * s.block, s.rows)):
-        at = row * s.length
+    while row < last:
+        end = min(row + few, last)
+        for i in range(row, end):
+            roots[i - row] = root_of(call, call.statistics[s.rows + i])
         layer_microkernels().layer_norm[call.wide].gradient(
-            moved(call, call.gy, at), moved(call, call.x, at), s.length, call.statistics[row],
-            root_of(call, call.statistics[s.rows + row]), call.parameters,
-            moved(call, call.gx, at), sums,
+            moved(call, call.gy, row * s.length), moved(call, call.x, row * s.length), end - row,
+            s.length, call.statistics + row, roots, call.parameters,
+            moved(call, call.gx, row * s.length), sums,
         )
+        row = end
 
 
 cdef void add_items(

@@ -84,13 +84,17 @@ typedef struct {
                      const convcore_norm_parameters *p, void *gx);
 } convcore_norm_nhwc;
 
-/* A row of `count` elements: parameters are (2, count), weights and biases, sums (2, count), what
- * is added to the gradients of weights and biases; root is 1 / sqrt(variance + eps). */
+/* Rows of `count` elements: parameters are (2, count), weights and biases, sums (2, count), what is
+ * added to the gradients of weights and biases; root is 1 / sqrt(variance + eps).  Gradients are
+ * made of at most CONVCORE_ROWS rows. */
+enum { CONVCORE_ROWS = 8 };
+
 typedef struct {
     void (*forward)(const void *x, ptrdiff_t count, double mean, double root,
                     const void *parameters, void *y);
-    void (*gradient)(const void *gy, const void *x, ptrdiff_t count, double mean, double root,
-                     const void *parameters, void *gx, double *sums);
+    void (*gradient)(const void *gy, const void *x, ptrdiff_t rows, ptrdiff_t count,
+                     const double *mean, const double *root, const void *parameters, void *gx,
+                     double *sums);
 } convcore_layer_norm;
 
 /* ---- steps of optimizers: optimizers.h ---- */

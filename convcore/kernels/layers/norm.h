@@ -395,38 +395,76 @@ static void OF(layer_norm)(const void *from, ptrdiff_t count, double mean, doubl
         y[i] = ((x[i] - near) * scale + lacks) * weight[i] + bias[i];
 }
 
-/* gx, and what the row adds to the gradients of weight (sums) and bias (sums + count).
+/* Sums of h = gy * weight and of h * z over a row, z = (x - near) * scale + lacks. */
+INLINE void OF(layer_norm_sums)(const T *gy, const T *x, const T *weight, ptrdiff_t count, T near,
+                                T scale, T lacks, double *sum, double *products)
+{
+    const LINE n = SPREAD(near), a = SPREAD(scale), b = SPREAD(lacks);
+    double of_lanes[2][LINE_LANES] = {{0}};
+    LINE s[2], q[2];
+    int used = 0;
+    ptrdiff_t i = 0;
+    UNROLLED for (int v = 0; v < 2; v++) s[v] = q[v] = SPREAD(0);
+    for (int whole = 1; whole;) {
+        whole = i + 2 * LINE_LANES <= count;
+        UNROLLED for (int v = 0; v < 2; v++)
+            if (whole || (v < 1 && i + LINE_LANES <= count)) {
+                LINE h = LOAD(gy + i) * LOAD(weight + i);
+                s[v] += h;
+                q[v] += h * ((LOAD(x + i) - n) * a + b);
+                i += LINE_LANES;
+            }
+        if (++used < CHAIN && whole) continue;
+        UNROLLED for (int v = 0; v < 2; v++)
+            OF(pour)(s + v, of_lanes[0]), OF(pour)(q + v, of_lanes[1]);
+        used = 0;
+    }
+    *sum = *products = 0;
+    for (; i < count; i++) {
+        const double h = (double)gy[i] * weight[i];
+        *sum += h;
+        *products += h * ((x[i] - near) * scale + lacks);
+    }
+    for (int l = 0; l < LINE_LANES; l++) *sum += of_lanes[0][l], *products += of_lanes[1][l];
+}
+
+/* gx of at most CONVCORE_ROWS rows, and what they add to the gradients of weight (sums) and bias
+ * (sums + count), of which the rows' are made in T, and only then in doubles.
  *
  * With z = (x - mean) * root and h = gy * weight: gx = (h - mean(h) - z * mean(h * z)) * root. */
-static void OF(layer_norm_gradient)(const void *grad, const void *from, ptrdiff_t count,
-                                    double mean, double root, const void *parameters, void *to,
-                                    double *sums)
+static void OF(layer_norm_gradient)(const void *grad, const void *from, ptrdiff_t rows,
+                                    ptrdiff_t count, const double *mean, const double *root,
+                                    const void *parameters, void *to, double *sums)
 {
     const T *gy = grad, *x = from, *weight = parameters;
-    T *gx = to;
-    const T near = (T)mean;
-    double *products = sums, *plain = sums + count, sum = 0, squares = 0;
-    wide s = broadcast_wide(0), q = s, r = broadcast_wide(root), m = broadcast_wide(mean);
+    T *gx = to, near[CONVCORE_ROWS], scale[CONVCORE_ROWS], lacks[CONVCORE_ROWS],
+      slope[CONVCORE_ROWS], offset[CONVCORE_ROWS];
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        double sum, products;
+        near[r] = (T)mean[r], scale[r] = (T)root[r], lacks[r] = (T)((near[r] - mean[r]) * root[r]);
+        OF(layer_norm_sums)(gy + r * count, x + r * count, weight, count, near[r], scale[r],
+                            lacks[r], &sum, &products);
+        sum /= count, products /= count;
+        slope[r] = (T)(products * root[r] * root[r]);
+        offset[r] = (T)((sum + (near[r] - mean[r]) * root[r] * products) * root[r]);
+    }
     ptrdiff_t i = 0;
-    for (; i + WIDE_LANES <= count; i += WIDE_LANES) {
-        wide g = OF(wide_of)(gy + i), h = g * OF(wide_of)(weight + i);
-        wide z = (OF(wide_of)(x + i) - m) * r;
-        s += h;
-        q += h * z;
-        store_wide(plain + i, load_wide(plain + i) + g);
-        store_wide(products + i, load_wide(products + i) + g * z);
+    for (; i + LINE_LANES <= count; i += LINE_LANES) {
+        LINE w = LOAD(weight + i), s = SPREAD(0), q = SPREAD(0);
+        for (ptrdiff_t r = 0, at = i; r < rows; r++, at += count) {
+            LINE g = LOAD(gy + at), d = LOAD(x + at) - SPREAD(near[r]);
+            s += g;
+            q += g * (d * SPREAD(scale[r]) + SPREAD(lacks[r]));
+            STORE(gx + at, g * w * SPREAD(scale[r]) - (d * SPREAD(slope[r]) + SPREAD(offset[r])));
+        }
+        OF(pour)(&q, sums + i);
+        OF(pour)(&s, sums + count + i);
     }
-    for (; i < count; i++) {
-        double g = gy[i], h = g * weight[i], z = (x[i] - mean) * root;
-        sum += h;
-        squares += h * z;
-        plain[i] += g;
-        products[i] += g * z;
-    }
-    sum += sum_of_wide(s);
-    squares += sum_of_wide(q);
-    const T scale = (T)root, slope = (T)(squares / count * root * root);
-    const T offset = (T)((sum / count + (near - mean) * root * squares / count) * root);
-    IVDEP for (ptrdiff_t j = 0; j < count; j++)
-        gx[j] = gy[j] * weight[j] * scale - ((x[j] - near) * slope + offset);
+    for (; i < count; i++)
+        for (ptrdiff_t r = 0, at = i; r < rows; r++, at += count) {
+            const T g = gy[at], d = x[at] - near[r];
+            sums[i] += (double)g * (d * scale[r] + lacks[r]);
+            sums[count + i] += g;
+            gx[at] = g * weight[i] * scale[r] - (d * slope[r] + offset[r]);
+        }
 }

@@ -352,14 +352,17 @@ cdef extern from "layers/microkernels.h":
             const NormParameters *p, void *gx,
         ) noexcept nogil
 
+    enum:
+        ROWS "CONVCORE_ROWS"
+
     ctypedef struct LayerNorm "convcore_layer_norm":
         void (*forward)(
             const void *x, Py_ssize_t count, double mean, double root, const void *parameters,
             void *y,
         ) noexcept nogil
         void (*gradient)(
-            const void *gy, const void *x, Py_ssize_t count, double mean, double root,
-            const void *parameters, void *gx, double *sums,
+            const void *gy, const void *x, Py_ssize_t rows, Py_ssize_t count, const double *mean,
+            const double *root, const void *parameters, void *gx, double *sums,
         ) noexcept nogil
 
     enum:
