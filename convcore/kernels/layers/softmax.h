@@ -3,7 +3,7 @@
  *     y = exp(x - m) / s, or (x - m) - log(s)      m = max x, s = sum exp(x - m)
  *     gx = y (gy - sum gy y), or gy - exp(y) sum gy
  *
- * Sums are of doubles, but for those of exponentials in rows, of which a few are added in T before.
+ * Sums are of doubles; of rows a few terms are added in T before.
  * Where m is infinite, or an element a NaN, so is s, and with it the result.
  * Rows are read a line at a time, the rest of one in a line that is filled up.  Columns lie side by
  * side, the elements of one `step` apart.
@@ -130,13 +130,10 @@ static void OF(softmax_rows)(const void *from, ptrdiff_t rows, ptrdiff_t count, 
     }
 }
 
-/* Terms of the gradient's sum. */
-INLINE void OF(add_terms)(const int log, const T *gy, const T *y, wide *sums)
+/* A line of terms of the gradient's sum. */
+INLINE LINE OF(terms)(const int log, const T *gy, const T *y)
 {
-    UNROLLED for (int v = 0; v < SUMS; v++) {
-        const wide g = OF(wide_of)(gy + v * WIDE_LANES);
-        sums[v] += log ? g : g * OF(wide_of)(y + v * WIDE_LANES);
-    }
+    return log ? LOAD(gy) : LOAD(gy) * LOAD(y);
 }
 
 INLINE T OF(slope)(const int log, T gy, T y, T sum)
@@ -144,21 +141,34 @@ INLINE T OF(slope)(const int log, T gy, T y, T sum)
     return log ? gy - OF(cut_decay)(y) * sum : y * (gy - sum);
 }
 
+INLINE void OF(line_gradient)(const int log, const T *gy, const T *y, T sum, T *gx)
+{
+    T line[LINE_LANES];
+    EACH line[l] = OF(slope)(log, gy[l], y[l], sum);
+    STORE(gx, LOAD(line));
+}
+
 INLINE void OF(row_gradient)(const int log, const T *gy, const T *y, ptrdiff_t count, T *gx)
 {
-    T rest_gy[LINE_LANES], rest_y[LINE_LANES];
+    T rest_gy[LINE_LANES], rest_y[LINE_LANES], rest[LINE_LANES];
     wide sums[SUMS];
     const ptrdiff_t n = count % LINE_LANES, whole = count - n;
     OF(fill_up)(gy + whole, n, 0, rest_gy);
     OF(fill_up)(y + whole, n, 0, rest_y);
     UNROLLED for (int v = 0; v < SUMS; v++) sums[v] = broadcast_wide(0);
-    OF(add_terms)(log, rest_gy, rest_y, sums);
-    for (ptrdiff_t i = 0; i < whole; i += LINE_LANES) OF(add_terms)(log, gy + i, y + i, sums);
+    LINE some = OF(terms)(log, rest_gy, rest_y);
+    for (ptrdiff_t i = 0; i < whole; i += CHAIN) {
+        const ptrdiff_t end = whole - i < CHAIN ? whole : i + CHAIN;
+        for (ptrdiff_t j = i; j < end; j += LINE_LANES) some += OF(terms)(log, gy + j, y + j);
+        OF(add_line)(some, sums);
+        some = SPREAD(0);
+    }
+    OF(add_line)(some, sums);
     const T sum = (T)OF(sum_of_line)(sums);
     for (ptrdiff_t i = 0; i < whole; i += LINE_LANES)
-        EACH gx[i + l] = OF(slope)(log, gy[i + l], y[i + l], sum);
-    EACH rest_y[l] = OF(slope)(log, rest_gy[l], rest_y[l], sum);
-    OF(copy_first)(rest_y, n, gx + whole);
+        OF(line_gradient)(log, gy + i, y + i, sum, gx + i);
+    OF(line_gradient)(log, rest_gy, rest_y, sum, rest);
+    OF(copy_first)(rest, n, gx + whole);
 }
 
 static void OF(softmax_rows_gradient)(const void *grad, const void *result, ptrdiff_t rows,
