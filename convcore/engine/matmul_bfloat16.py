@@ -20,7 +20,9 @@ from convcore.engine.conv.executables import (
 from convcore.engine.runtime.checks import Array
 from convcore.kernels.runtime import _isa
 
-# Below so many multiply-adds, or in so narrow matrices, BLAS is as fast.
+# Below so many multiply-adds, or in so narrow matrices, BLAS is as fast.  To try others, where the
+# processor's instruction is taken: benchmarks/sweep.py --precision bf16 --threads 1 --constant
+# engine.matmul_bfloat16.LEAST_WORK --values 131072,8388608, or .NARROWEST --values 16,64.
 LEAST_WORK = 1 << 20
 NARROWEST = 32
 _STEPS = (1, 0, 1, 1)

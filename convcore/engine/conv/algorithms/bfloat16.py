@@ -33,6 +33,8 @@ from convcore.kernels.runtime import _isa
 _NAME = "bfloat16"
 # A block of terms is filled up with zeros: with fewer channels than this they are too many of its
 # multiply-adds to gain anything, and with fewer than LEAST_SUMMED of packed weights' memory.
+# To try others, where the processor's instruction is taken: benchmarks/sweep.py --precision bf16
+# --constant bfloat16.FEWEST_CHANNELS --values 8,48 --layer 8,24,56,56,144,1,1,0,1,1
 FEWEST_CHANNELS = 24
 LEAST_SUMMED = _isa.BFLOAT16_TERMS // MOST_WEIGHTS
 

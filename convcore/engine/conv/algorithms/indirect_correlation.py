@@ -43,7 +43,10 @@ LEAST_PANELS = 4
 # Weights of one panel that are multiplied at a time: each few rows read them again, out of L2.
 PART_BYTES = 512 << 10
 FEW_PART_BYTES = 256 << 10
-# Products of bfloat16 that are summed before the rest of the channels: half the bytes.
+# Products of bfloat16 that are summed before the rest of the channels: half the bytes.  To try
+# others, where the processor's instruction is taken: benchmarks/sweep.py --precision bf16
+# --constant indirect_correlation.BFLOAT16_PART --values 1024,16384
+# --layer 8,2048,7,7,512,1,1,0,1,1
 BFLOAT16_PART = 4096
 # Parts are whole chunks of summed channels, as kernels/conv/_indirect.pyx packs them.
 CHUNK = 16
