@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore.engine.conv.algorithms import choose
+from convcore.engine.conv.algorithms import choose, narrowest
 from convcore.engine.conv.algorithms.problem import (
     FORWARD,
     INPUT_GRAD,
@@ -51,16 +51,28 @@ from convcore.engine.runtime.layout import SplitElementsError, empty, is_channel
 _MOST_CACHED = 1024
 
 
+# Whether the array that is read, and the result, are bfloat16 in memory, as uint16.
+Narrow = tuple[bool, bool]
+WIDE: Narrow = (False, False)
+NARROW_DTYPE = np.dtype(np.uint16)
+
+
 class Executable:
     """A kernel with the plan of its memory: allocate, run, return."""
 
-    __slots__ = ("channels_last", "kernel", "plan", "shape", "squeeze")
+    __slots__ = ("channels_last", "kernel", "narrow", "plan", "shape", "squeeze")
 
     def __init__(
-        self, kernel: Any, plan: PassPlan, shape: Sequence[int], channels_last: bool, squeeze: bool
+        self,
+        kernel: Any,
+        plan: PassPlan,
+        shape: Sequence[int],
+        channels_last: bool,
+        squeeze: bool,
+        narrow: Narrow = WIDE,
     ) -> None:
         self.kernel, self.plan, self.shape = kernel, plan, tuple(shape)
-        self.channels_last, self.squeeze = channels_last, squeeze
+        self.channels_last, self.squeeze, self.narrow = channels_last, squeeze, narrow
 
     def __call__(
         self, left: Array, right: Array, extra: tuple[Any, ...], **prepacked: memory.Block
@@ -173,14 +185,19 @@ def _cached(make: Callable[..., Executable]) -> Callable[..., Executable]:
 
 @_cached
 def forward_executable(
-    x: Operand, w: Operand, selection: Selection, steps: Steps, prepacked: bool = False
+    x: Operand,
+    w: Operand,
+    selection: Selection,
+    steps: Steps,
+    prepacked: bool = False,
+    narrow: Narrow = WIDE,
 ) -> Executable:
     """Make the forward pass; prepacked: for weights that stay as they are."""
-    size = common_itemsize(("input", x.dtype), ("weight", w.dtype))
+    size = common_itemsize(("input", w.dtype if narrow[0] else x.dtype), ("weight", w.dtype))
     squeeze, x = x.batched(weight_rank(w.shape))
     g = make_geometry(x.shape, w.shape, *steps)
     check_memory(g.output_shape, size)
-    return _chosen(FORWARD, g, g.output_shape, x, w, selection, squeeze, prepacked)
+    return _chosen(FORWARD, g, g.output_shape, x, w, selection, squeeze, prepacked, narrow)
 
 
 @_cached
@@ -200,22 +217,34 @@ def input_grad_executable(
 
 @_cached
 def transpose_executable(
-    x: Operand, w: Operand, selection: Selection, steps: Steps, output_padding: Spatial
+    x: Operand,
+    w: Operand,
+    selection: Selection,
+    steps: Steps,
+    output_padding: Spatial,
+    narrow: Narrow = WIDE,
 ) -> Executable:
     """Make the transposed convolution: the input gradient, and a bias."""
     squeeze, x = x.batched(weight_rank(w.shape), function="conv_transpose")
     stride, padding, dilation, groups = steps
     g = transposed_geometry(x.shape, w.shape, stride, padding, output_padding, dilation, groups)
-    made = _input_grad(g, "input", x, w, selection, squeeze)
-    return TransposedExecutable(made.kernel, made.plan, made.shape, made.channels_last, squeeze)
+    made = _input_grad(g, "input", x, w, selection, squeeze, narrow)
+    parts = made.kernel, made.plan, made.shape, made.channels_last, squeeze, made.narrow
+    return TransposedExecutable(*parts)
 
 
 def _input_grad(
-    g: Geometry, name: str, y: Operand, w: Operand, selection: Selection, squeeze: bool
+    g: Geometry,
+    name: str,
+    y: Operand,
+    w: Operand,
+    selection: Selection,
+    squeeze: bool,
+    narrow: Narrow = WIDE,
 ) -> Executable:
-    size = common_itemsize((name, y.dtype), ("weight", w.dtype))
+    size = common_itemsize((name, w.dtype if narrow[0] else y.dtype), ("weight", w.dtype))
     check_memory(g.input_shape, size)
-    return _chosen(INPUT_GRAD, g, g.input_shape, y, w, selection, squeeze)
+    return _chosen(INPUT_GRAD, g, g.input_shape, y, w, selection, squeeze, narrow=narrow)
 
 
 @_cached
@@ -255,9 +284,17 @@ def _chosen(
     selection: Selection,
     squeeze: bool = False,
     prepacked: bool = False,
+    narrow: Narrow = WIDE,
 ) -> Executable:
-    """Choose the algorithm of a pass, whose result has the shape; channels_last as an operand."""
+    """Choose the algorithm of a pass, whose result has the shape; channels_last as an operand.
+
+    What shall be narrow is, as far as the algorithm can: the executable's ``narrow`` tells.
+    """
     last = any(is_channels_last(one.shape, one.strides) for one in (left, right))
     a, b = (layout(one.shape, one.strides, one.dtype.itemsize) for one in (left, right))
-    kernel, plan = choose(Problem(pass_name, g, left.dtype, a, b, last, prepacked), selection)
-    return Executable(kernel, plan, shape, last, squeeze)
+    problem = Problem(pass_name, g, right.dtype, a, b, last, prepacked)
+    if narrow != WIDE:
+        narrow = narrowest(problem, selection, narrow)
+        problem = problem._replace(narrow_left=narrow[0], narrow_output=narrow[1])
+    kernel, plan = choose(problem, selection)
+    return Executable(kernel, plan, shape, last, squeeze, narrow)

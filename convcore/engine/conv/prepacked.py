@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from convcore.engine.conv.algorithms.selection import current
 from convcore.engine.conv.epilogue import Activation, activation_parameters
-from convcore.engine.conv.executables import Executable, forward_executable
+from convcore.engine.conv.executables import WIDE, Executable, Narrow, forward_executable
 from convcore.engine.geometry import Padding, Spatial
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import (
@@ -95,15 +96,23 @@ class PrepackedConvolution:
         packed = {} if block is None else {"prepacked": block}
         return executable(input, self.weight, self._extra, **packed)
 
-    def prepared(self, *like: Any) -> _Prepared:
+    def prepared(
+        self, shape: Sequence[int], strides: Sequence[int], dtype: Any, narrow: Narrow = WIDE
+    ) -> _Prepared:
         """Return the executable for inputs of one kind, and the weights as its kernel reads them.
 
-        like : shape, strides and dtype of the input; whole elements, aligned
-
-        The weights are None where the kernel reads them as they are.
+        The input has whole elements, aligned.  It, and the result, are bfloat16 in memory where
+        ``narrow`` says so and the executable can: its own ``narrow`` tells.  The weights are None
+        where the kernel reads them as they are.
         """
-        key = (*like, current())
+        key = (shape, strides, dtype, narrow, current())
         return self._executables.get(key) or self._cache(key)
+
+    def executable(
+        self, shape: Sequence[int], strides: Sequence[int], dtype: Any, narrow: Narrow = WIDE
+    ) -> Executable:
+        """Return the executable alone: nothing is packed."""
+        return self._executable(shape, strides, dtype, narrow, current())
 
     def _cache(self, key: tuple[Any, ...]) -> _Prepared:
         """Prepare for an input of a new shape; drop the oldest where there are too many."""
@@ -115,10 +124,13 @@ class PrepackedConvolution:
                 self._executables[key] = made
             return self._executables[key]
 
-    def _prepare(self, *like: Any) -> _Prepared:
-        w, selection = self.weight, like[3]
-        arrays = *like[:3], w.shape, w.strides, w.dtype
-        executable = forward_executable(*arrays, selection, *self._parameters, True)
+    def _executable(self, *key: Any) -> Executable:
+        w, (*array, narrow, selection) = self.weight, key
+        arrays = *array, w.shape, w.strides, w.dtype
+        return forward_executable(*arrays, selection, *self._parameters, True, narrow)
+
+    def _prepare(self, *key: Any) -> _Prepared:
+        w, executable = self.weight, self._executable(*key)
         if not executable.plan.prepacked:
             return executable, None
         block = memory.Block(executable.plan.prepacked_bytes)

@@ -13,7 +13,7 @@ from cython.parallel cimport parallel, prange, threadid
 from convcore.kernels.conv._im2col cimport source
 from convcore.kernels.conv._kernel cimport FloatCorrelation
 from convcore.kernels.runtime._isa cimport Epilogue, Tile, microkernels
-from convcore.kernels.runtime._vectors cimport copy, zero
+from convcore.kernels.runtime._vectors cimport copy, element, zero
 
 
 def microkernel_sizes():
@@ -116,6 +116,7 @@ cdef void pack_halo(
 cdef struct Job:
     HaloTiling tiling
     bint stream              # y is best stored past the caches, if it is aligned
+    bint narrow_y            # y is bfloat16: a tile is made in the scratch, after the halo
     Py_ssize_t w_o           # stride of the weights' output channels
     Py_ssize_t y_n           # strides of y
     Py_ssize_t y_d
@@ -158,6 +159,19 @@ cdef void pack(
         begin = end
 
 
+cdef void narrow_tile(
+    const Job *job, const Tile *tile, const float *halo, const float *w,
+    const Epilogue *epilogue, float *made, float *y,
+) noexcept nogil:
+    """Make a tile in float32, and round it to its place in y."""
+    cdef Py_ssize_t o = job.tiling.o, row = tile.columns * o, i
+    microkernels().few.forward_nhwc(tile, halo, w, o, epilogue, made, row, o)
+    for i in range(tile.rows):
+        microkernels().indirect.bfloat16_of_rows(
+            made + i * row, o, tile.columns, element(y, i * job.y_row, True), job.y_pixel, o
+        )
+
+
 cdef void forward_item(
     const Job *job, const Py_ssize_t *offset, Py_ssize_t item, const float *x, const float *w,
     const Epilogue *epilogue, float *y, float *scratch, bint stream,
@@ -170,8 +184,14 @@ cdef void forward_item(
     )
     tile.stream = stream
     pack_halo(t, &at, x, scratch)
-    y += at.n * job.y_n + at.d * job.y_d + at.rows[0] * job.y_row + at.columns[0] * job.y_pixel
-    if job.tiling.interleaved:
+    y = element(
+        y,
+        at.n * job.y_n + at.d * job.y_d + at.rows[0] * job.y_row + at.columns[0] * job.y_pixel,
+        job.narrow_y,
+    )
+    if job.narrow_y:
+        narrow_tile(job, &tile, scratch, w, epilogue, scratch + t.halo, y)
+    elif job.tiling.interleaved:
         microkernels().few.forward_nhwc(
             &tile, scratch, w, t.o, epilogue, y, job.y_row, job.y_pixel
         )
@@ -203,7 +223,8 @@ cdef class FewChannels(FloatCorrelation):
         cdef const Py_ssize_t *offset = self.terms.offset
         cdef const float *packed = prepacked
         cdef float *scratch = workspace + job.tiling.shared
-        cdef bint stream = job.stream and <size_t>y % (microkernels().lanes * sizeof(float)) == 0
+        cdef bint aligned = <size_t>y % (microkernels().lanes * sizeof(float)) == 0
+        cdef bint stream = job.stream and aligned and not job.narrow_y
         cdef Py_ssize_t i
         if prepacked == NULL:
             packed = workspace

@@ -14,15 +14,16 @@ cache; else all are packed first.
 """
 
 from cython.parallel cimport parallel, prange, threadid
+from libc.stdint cimport uint16_t
 
 from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
 from convcore.kernels.conv._indirection cimport MOST_CLASSES, Rows, pack_pixels, point
 from convcore.kernels.conv._kernel cimport FloatCorrelation
 from convcore.kernels.runtime._isa cimport (
-    BFLOAT16_BLOCK, Epilogue, PLAIN, bfloat16, microkernels,
+    BFLOAT16_BLOCK, Epilogue, PLAIN, TALLEST, bfloat16, microkernels,
 )
 from convcore.kernels.runtime._threads cimport thread_count
-from convcore.kernels.runtime._vectors cimport copy, zero
+from convcore.kernels.runtime._vectors cimport copy, element, zero
 
 # Channels that are summed, packed as one piece of work; at most what `pack` has room for.
 cdef enum:
@@ -48,6 +49,8 @@ cdef struct Tap:
 
 cdef struct Job:
     bint bfloat16                # products of words, whose part is whole blocks of channels
+    bint narrow_y                # y is bfloat16, a pixel's channels side by side
+    bint by_tile                 # and rounded tile by tile: the scratch has a tile's sums alone
     bint direct_y                # a pixel's channels are written in place
     bint joined                  # the outputs of an image are one run in y
     bint packs                   # an item packs its weights: one panel, in one phase of one class
@@ -217,12 +220,14 @@ cdef inline float *place(
     """Where output pixel q of a phase lies in y."""
     cdef Py_ssize_t w = phase.rows.window.line[2].count, h = phase.rows.window.line[1].count
     cdef Py_ssize_t line = q // w, plane = line // h, n = plane // phase.rows.window.line[0].count
-    return (
-        y + n * job.y_n
+    return element(
+        y,
+        n * job.y_n
         + (phase.out_first[0] + (plane - n * phase.rows.window.line[0].count) * phase.out_step[0])
         * job.y_s[0]
         + (phase.out_first[1] + (line - plane * h) * phase.out_step[1]) * job.y_s[1]
-        + (q - line * w) * job.y_s[2]
+        + (q - line * w) * job.y_s[2],
+        job.narrow_y,
     )
 
 
@@ -259,7 +264,7 @@ cdef void point_out(
                 out[found[c]] = outputs
                 outputs += row
             else:
-                out[found[c]] = at + i * job.y_s[2]
+                out[found[c]] = element(at, i * job.y_s[2], job.narrow_y)
             found[c] += 1
             c += 1
             if c == r.classes:
@@ -275,8 +280,29 @@ cdef void unpack(
     cdef Py_ssize_t end
     while q0 < q1:
         end = run_end(job, phase, q0, q1)
-        microkernels().indirect.nchw_of_nhwc(
-            rows, row, end - q0, place(job, phase, q0, y), job.y_c, channels
+        if job.narrow_y:
+            microkernels().indirect.bfloat16_of_rows(
+                rows, row, end - q0, place(job, phase, q0, y), job.y_s[2], channels
+            )
+        else:
+            microkernels().indirect.nchw_of_nhwc(
+                rows, row, end - q0, place(job, phase, q0, y), job.y_c, channels
+            )
+        rows += (end - q0) * row
+        q0 = end
+
+
+cdef void widen(
+    const Job *job, const Phase *phase, Py_ssize_t q0, Py_ssize_t q1, Py_ssize_t channels,
+    const float *y, float *rows, Py_ssize_t row,
+) noexcept nogil:
+    """The way back, of outputs in bfloat16: what is added to."""
+    cdef Py_ssize_t end
+    while q0 < q1:
+        end = run_end(job, phase, q0, q1)
+        microkernels().indirect.rows_of_bfloat16(
+            place(job, phase, q0, <float *>y), 1, channels, job.y_s[2], end - q0, 0, 1, NULL,
+            rows, row,
         )
         rows += (end - q0) * row
         q0 = end
@@ -327,7 +353,8 @@ cdef void block_item(
     cdef Py_ssize_t group = item // per_group, block = item % per_group // job.o_blocks
     cdef Py_ssize_t o0 = item % job.o_blocks * job.o_block, o = min(job.o - o0, job.o_block)
     cdef Py_ssize_t q0 = block_begin(&phase.blocks, block), q1 = block_end(&phase.blocks, block)
-    cdef Py_ssize_t c0 = 0, c1, c, k, taps_before
+    cdef Py_ssize_t c0 = 0, c1, c, k, taps_before, i
+    cdef uint16_t **narrow = NULL
     cdef const float *b
     cdef const float **table = <const float **>(scratch + job.pointers)
     cdef float **out = <float **>(table + job.kernel * r.pitch)
@@ -341,15 +368,25 @@ cdef void block_item(
     )
     if ending.bias != NULL:
         ending.bias += group * job.o + o0
-    x += group * job.c * r.window.s_c
-    y += (group * job.o + o0) * job.y_c
+    x = element(x, group * job.c * r.window.s_c, r.narrow)
+    y = element(y, (group * job.o + o0) * job.y_c, job.narrow_y)
     zero(scratch, job.zeros)
     point(r, x, q0, q1, inputs, scratch, table)
-    point_out(job, phase, q0, q1, y, NULL if job.direct_y else outputs, job.row, out)
+    if job.by_tile:
+        narrow = <uint16_t **>(out + r.classes * r.pitch)
+        point_out(job, phase, q0, q1, y, NULL, job.row, <float **>narrow)
+        for i in range(r.classes * r.pitch):
+            out[i] = outputs + i % TALLEST * job.row
+    else:
+        point_out(job, phase, q0, q1, y, NULL if job.direct_y else outputs, job.row, out)
+        if job.narrow_y and epilogue.add:
+            widen(job, phase, q0, q1, o, y, outputs, job.row)
     while c0 < job.c:
         c1 = part_end(job, c0)
         if packs:
-            pack_pixels(r, x + c0 * r.window.s_c, c1 - c0, end, q0, q1, inputs)
+            pack_pixels(
+                r, element(x, c0 * r.window.s_c, r.narrow), c1 - c0, end, q0, q1, inputs
+            )
         if job.packs:
             c = c0
             while c < c1:
@@ -372,12 +409,13 @@ cdef void block_item(
                 microkernels().indirect.product(
                     class_count(r, c, q0, q1), o, phase.taps[c], k,
                     table + taps_before * r.pitch, r.pitch, 0 if r.packed else c0,
-                    b, phase.taps[c] * k * microkernels().panel, out + c * r.pitch, 0,
+                    b, phase.taps[c] * k * microkernels().panel, out + c * r.pitch,
+                    NULL if narrow == NULL else narrow + c * r.pitch, 0,
                     c0 > 0 or epilogue.add, NULL if plain or c1 < job.c else &ending,
                 )
             taps_before += phase.taps[c]
         c0 = c1
-    if not job.direct_y:
+    if not (job.direct_y or job.by_tile):
         unpack(job, phase, q0, q1, o, outputs, job.row, y)
 
 

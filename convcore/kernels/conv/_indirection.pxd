@@ -20,6 +20,7 @@ cdef struct Rows:
     Line[MOST_CLASSES] columns   # how each class looks at the last axis
     bint packed                  # through a copy
     bint bfloat16                # of words of bfloat16.c: blocks of channels
+    bint narrow                  # the input is bfloat16, channels side by side: packed
     Py_ssize_t[2] keep           # of the last two axes, every how manieth line or column is copied
     Py_ssize_t pixel             # floats of one copied pixel
     Py_ssize_t pitch

@@ -2,6 +2,7 @@
 
 from convcore.kernels.conv._im2col cimport Line, clip, source
 from convcore.kernels.runtime._isa cimport bfloat16, microkernels
+from convcore.kernels.runtime._vectors cimport element
 
 # A run of outputs of one plane: the lines [h0, h1) of them, from column w0 of the first to column
 # w1 of the last; and the box of the input that they see, [low, high) on its last two axes.
@@ -74,10 +75,14 @@ cdef void pack_pixels(
 ) noexcept nogil:
     """Copy what the outputs [q0, q1) see of `channels` channels: plane by plane, depth by depth."""
     cdef const Window *v = &r.window
-    cdef Py_ssize_t width, runs, run, td, d
+    cdef Py_ssize_t width, runs, run, td, d, first
     cdef const float *box
     cdef Plane p
     turn = bfloat16().words_of_nchw if r.bfloat16 else microkernels().indirect.nhwc_of_nchw
+    if r.narrow:
+        turn = microkernels().indirect.rows_of_bfloat16
+        if r.bfloat16:
+            turn = bfloat16().words_of_bfloat16
     while q0 < q1:
         p = next_plane(r, q0, q1)
         find_box(r, &p)
@@ -89,7 +94,8 @@ cdef void pack_pixels(
         for td in range(v.line[0].taps):
             d = source(&v.line[0], p.d, td)
             if 0 <= d < v.line[0].size and p.count[0] > 0:
-                box = x + p.n * v.s_n + d * v.s[0] + p.low[0] * v.s[1] + p.low[1] * v.s[2]
+                first = p.n * v.s_n + d * v.s[0] + p.low[0] * v.s[1] + p.low[1] * v.s[2]
+                box = element(x, first, r.narrow)
                 turn(
                     box, v.s_c, channels, r.keep[1] * v.s[2], run, r.keep[0] * v.s[1], runs, end,
                     copy, r.pixel,

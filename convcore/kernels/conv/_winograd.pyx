@@ -30,6 +30,7 @@ from convcore.kernels.runtime._isa cimport (
     microkernels,
 )
 from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.runtime._vectors cimport element
 
 # Transforming a filter costs about as much as so many multiply-adds a tap.
 cdef enum:
@@ -75,7 +76,7 @@ cdef void transform_data(
     """v[point, tile, (source, c)] of one block of tiles."""
     cdef const Transforms *t = &microkernels().winograd[job.transforms]
     cdef Py_ssize_t i
-    x += group * job.c * phases[0].x.channel
+    x = element(x, group * job.c * phases[0].x.channel, phases[0].x.narrow)
     # In order: the zeros that fill up the last vector of a source lie where the next one begins.
     for i in range(job.sources):
         t.data(&phases[i].x, x, job.c, first, end, v + i * job.c, job.v_tile, job.v_point)
@@ -124,7 +125,7 @@ cdef void put_outputs(
         own.bias += channel
     microkernels().winograd[job.transforms].outputs_of(
         &phase.y, m, job.o_block, job.m_point, min(job.o_block, job.o - o), first, end, &own,
-        y + channel * phase.y.channel,
+        element(y, channel * phase.y.channel, phase.y.narrow),
     )
 
 

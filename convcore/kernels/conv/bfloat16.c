@@ -14,6 +14,7 @@
 #include "microkernels.h"
 #include "nhwc_rows.h"
 #include "packed_gemm.h"
+#include "runtime/bfloat16_memory.h"
 
 #if defined(__AVX512BF16__)
 #include <immintrin.h>
@@ -28,28 +29,6 @@ enum { BLOCK = CONVCORE_BFLOAT16_BLOCK };
 #define ACROSS (REGISTERS == 32 ? 2 : 1)
 
 /* ---- words ---- */
-
-#if LANES > 1
-typedef unsigned bits __attribute__((vector_size(4 * LANES)));
-#define SELECT(chosen, a, b) (((a) & (bits)(chosen)) | ((b) & ~(bits)(chosen)))
-#else
-typedef unsigned bits;
-#define SELECT(chosen, a, b) ((chosen) ? (a) : (b))
-#endif
-
-INLINE bits bits_of(vec v)
-{
-    bits u;
-    memcpy(&u, &v, sizeof u);
-    return u;
-}
-
-INLINE vec vec_of(bits u)
-{
-    vec v;
-    memcpy(&v, &u, sizeof v);
-    return v;
-}
 
 /* Every lane the word at p, whatever its bits are as a float. */
 INLINE vec broadcast_word(const float *p)
@@ -154,6 +133,23 @@ static void words_of_nchw(const float *x, ptrdiff_t channel, ptrdiff_t channels,
                 for (ptrdiff_t k = 0; k < some; k++)
                     store_words(out + (j * count + i + k) * row, terms + k * BLOCK);
             }
+}
+
+/* As rows_of_bfloat16, but out has words. */
+static void words_of_bfloat16(const float *x, ptrdiff_t channel, ptrdiff_t channels, ptrdiff_t step,
+                              ptrdiff_t count, ptrdiff_t line, ptrdiff_t lines, const float *end,
+                              float *out, ptrdiff_t row)
+{
+    ALIGNED float terms[BLOCK];
+    (void)channel, (void)end;
+    for (ptrdiff_t i = 0; i < lines * count; i++, out += row) {
+        const ptrdiff_t pixel = i / count * line + i % count * step;
+        for (ptrdiff_t c = 0; c < channels; c += BLOCK) {
+            for (ptrdiff_t l = 0; l < BLOCK; l += LANES)
+                store(terms + l, load_elements(1, x, pixel + c + l, max_of(channels - c - l, 0)));
+            store_words(out + c / BLOCK * WORDS, terms);
+        }
+    }
 }
 
 /* Term number `term` of a block, for `width` lanes, into the block's words: (WORDS, width). */
@@ -415,6 +411,7 @@ const convcore_bfloat16 TABLE(CONVCORE_ISA) = {
     .name = TEXT(CONVCORE_ISA),
     .words = WORDS,
     .words_of_nchw = words_of_nchw,
+    .words_of_bfloat16 = words_of_bfloat16,
     .words_of_weights = words_of_weights,
     .words_of_rows = words_of_rows,
     .product = bfloat16_product,

@@ -202,8 +202,8 @@ static void depthwise(const convcore_direct *d, ptrdiff_t image, ptrdiff_t c0, p
     const convcore_axis *row = &d->row, *column = &d->column;
     const ptrdiff_t pixels = row->size * column->size, outputs = row->out * column->out;
     const float *end = x + d->size;
-    x += image * d->channels * pixels;
-    y += image * d->channels * outputs;
+    x = element(d->narrow, x, image * d->channels * pixels);
+    y = (float *)element(d->narrow, y, image * d->channels * outputs);
     if (d->channels_last) {
         if (!is_by_pixels(d)) {
             depthwise_channel_bands(d, c0, c1, j0, j1, x, end, w, y, e, scratch);

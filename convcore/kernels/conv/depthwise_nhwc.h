@@ -9,6 +9,7 @@
 #define CONVCORE_DEPTHWISE_PIXELS_H
 
 #include "depthwise_nchw.h"
+#include "runtime/bfloat16_memory.h"
 
 /* The channel with which a block begins. */
 INLINE ptrdiff_t block_channel(ptrdiff_t channels, ptrdiff_t block)
@@ -24,7 +25,7 @@ static int is_by_pixels(const convcore_direct *d)
 
 /* What the loops over one image see. */
 typedef struct {
-    const float *x;              /* the array that is read */
+    const float *x;              /* the array that is read; maybe of bfloat16, as y then is */
     ptrdiff_t height;
     ptrdiff_t width;
     ptrdiff_t row_low;           /* the first row and column under output 0 */
@@ -52,20 +53,19 @@ INLINE run whole_pixels(ptrdiff_t K, ptrdiff_t S, ptrdiff_t low, ptrdiff_t width
 /* ---- forward, and the input gradient of stride 1 ---- */
 
 /* R rows of the output at column p; its taps k0 to k1 of a row lie on the input: all, if `whole`. */
-INLINE void sum_pixel(const int K, const int S, const int R, const int whole, const pixel_view *v,
-                      ptrdiff_t j, ptrdiff_t p, const convcore_epilogue *e)
+INLINE void sum_pixel(const int K, const int S, const int R, const int narrow, const int whole,
+                      const pixel_view *v, ptrdiff_t j, ptrdiff_t p, const convcore_epilogue *e)
 {
     const ptrdiff_t C = v->channels, line_step = v->width * C, row = j * S + v->row_low;
     const ptrdiff_t column = p * S + v->column_low;
     const ptrdiff_t k0 = whole ? 0 : min_of(K, max_of(0, -column));
     const ptrdiff_t k1 = whole ? K : max_of(k0, min_of(K, v->width - column));
     const ptrdiff_t y_row = v->columns * C;
-    const float *x = v->x + row * line_step + column * C;
-    float *y = v->y + (j * v->columns + p) * C;
+    const ptrdiff_t x = row * line_step + column * C, y = (j * v->columns + p) * C;
     const float *w = v->w + v->b0 * K * K * LANES;
     for (ptrdiff_t b = v->b0; b < v->b1; b++, w += K * K * LANES) {
         const ptrdiff_t c = block_channel(C, b);
-        const float *line = x + c;
+        ptrdiff_t line = x + c;
         vec sums[SUMMED_ROWS], bias = e->bias ? load(e->bias + c) : (vec){0};
         vec weights[WIDEST * WIDEST];
         UNROLLED for (int t = 0; t < K * K; t++) {
@@ -77,7 +77,7 @@ INLINE void sum_pixel(const int K, const int S, const int R, const int whole, co
             if (row + i >= 0 && row + i < v->height) {
                 if (whole) {
                     UNROLLED for (int k = 0; k < K; k++) {
-                        vec t = load(line + k * C);
+                        vec t = load_elements(narrow, v->x, line + k * C, LANES);
                         KEEP(t);
                         UNROLLED for (int r = 0; r < R; r++)
                             if (i >= r * S && i < r * S + K)
@@ -85,7 +85,7 @@ INLINE void sum_pixel(const int K, const int S, const int R, const int whole, co
                     }
                 } else {
                     for (ptrdiff_t k = k0; k < k1; k++) {
-                        vec t = load(line + k * C);
+                        vec t = load_elements(narrow, v->x, line + k * C, LANES);
                         UNROLLED for (int r = 0; r < R; r++)
                             if (i >= r * S && i < r * S + K)
                                 sums[r] += t * load(w + ((i - r * S) * K + k) * LANES);
@@ -95,32 +95,43 @@ INLINE void sum_pixel(const int K, const int S, const int R, const int whole, co
             line += line_step;
         }
         finish_rows(R, sums, e);
-        UNROLLED for (int r = 0; r < R; r++) store(y + r * y_row + c, sums[r]);
+        UNROLLED for (int r = 0; r < R; r++)
+            store_elements(narrow, v->y, y + r * y_row + c, sums[r], LANES);
     }
 }
 
 /* All pixels of R rows from j on. */
-INLINE void sum_pixel_rows(const int K, const int S, const int R, const pixel_view *v, ptrdiff_t j,
-                           const convcore_epilogue *e)
+INLINE void sum_pixel_rows(const int K, const int S, const int R, const int narrow,
+                           const pixel_view *v, ptrdiff_t j, const convcore_epilogue *e)
 {
     const run whole = whole_pixels(K, S, v->column_low, v->width, v->columns);
     ptrdiff_t p = 0;
-    for (; p < whole.first; p++) sum_pixel(K, S, R, 0, v, j, p, e);
-    for (; p < whole.first + whole.count; p++) sum_pixel(K, S, R, 1, v, j, p, e);
-    for (; p < v->columns; p++) sum_pixel(K, S, R, 0, v, j, p, e);
+    for (; p < whole.first; p++) sum_pixel(K, S, R, narrow, 0, v, j, p, e);
+    for (; p < whole.first + whole.count; p++)
+        sum_pixel(K, S, R, narrow, 1, v, j, p, e);
+    for (; p < v->columns; p++) sum_pixel(K, S, R, narrow, 0, v, j, p, e);
 }
 
-#define SUM_PIXELS(K, S)                                                                    \
-    static void sum_pixels_##K##_##S(const pixel_view *given, const convcore_epilogue *e)   \
+#define SUM_PIXELS(name, K, S, narrow)                                                      \
+    static void name(const pixel_view *given, const convcore_epilogue *e)                   \
     {                                                                                       \
         const pixel_view v = *given;                                                        \
         const convcore_epilogue own = *e;                                                   \
         ptrdiff_t j = v.j0;                                                                 \
         for (; j + SUMMED_ROWS <= v.j1; j += SUMMED_ROWS)                                   \
-            sum_pixel_rows(K, S, SUMMED_ROWS, &v, j, &own);                                 \
-        for (; j < v.j1; j++) sum_pixel_rows(K, S, 1, &v, j, &own);                         \
+            sum_pixel_rows(K, S, SUMMED_ROWS, narrow, &v, j, &own);                         \
+        for (; j < v.j1; j++) sum_pixel_rows(K, S, 1, narrow, &v, j, &own);                 \
     }
-SUM_PIXELS(3, 1) SUM_PIXELS(3, 2) SUM_PIXELS(5, 1) SUM_PIXELS(5, 2) SUM_PIXELS(7, 1)
+SUM_PIXELS(sum_pixels_3_1, 3, 1, 0)
+SUM_PIXELS(sum_pixels_3_2, 3, 2, 0)
+SUM_PIXELS(sum_pixels_5_1, 5, 1, 0)
+SUM_PIXELS(sum_pixels_5_2, 5, 2, 0)
+SUM_PIXELS(sum_pixels_7_1, 7, 1, 0)
+SUM_PIXELS(sum_bfloat16_3_1, 3, 1, 1)
+SUM_PIXELS(sum_bfloat16_3_2, 3, 2, 1)
+SUM_PIXELS(sum_bfloat16_5_1, 5, 1, 1)
+SUM_PIXELS(sum_bfloat16_5_2, 5, 2, 1)
+SUM_PIXELS(sum_bfloat16_7_1, 7, 1, 1)
 
 /* ---- the input gradient of stride 2 ---- */
 
@@ -172,11 +183,11 @@ static void depthwise_pixels(const convcore_direct *d, const pixel_view *v,
                              const convcore_epilogue *e)
 {
     switch (d->specialisation) {
-    case 31: sum_pixels_3_1(v, e); break;
-    case 32: sum_pixels_3_2(v, e); break;
-    case 51: sum_pixels_5_1(v, e); break;
-    case 52: sum_pixels_5_2(v, e); break;
-    case 71: sum_pixels_7_1(v, e); break;
+    case 31: (d->narrow ? sum_bfloat16_3_1 : sum_pixels_3_1)(v, e); break;
+    case 32: (d->narrow ? sum_bfloat16_3_2 : sum_pixels_3_2)(v, e); break;
+    case 51: (d->narrow ? sum_bfloat16_5_1 : sum_pixels_5_1)(v, e); break;
+    case 52: (d->narrow ? sum_bfloat16_5_2 : sum_pixels_5_2)(v, e); break;
+    case 71: (d->narrow ? sum_bfloat16_7_1 : sum_pixels_7_1)(v, e); break;
     case -32: spread_pixels_3(v); break;
     case -52: spread_pixels_5(v); break;
     }

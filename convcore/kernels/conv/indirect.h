@@ -17,7 +17,7 @@
 
 /* Rows at a time where a panel has fewer than WIDTH vectors, and so leaves registers for more. */
 #define TALL(W) (REGISTERS == 32 && (W) == 3 ? 8 : 12)
-#define TALLEST 12
+#define TALLEST CONVCORE_TALLEST
 
 /* Do PANEL_OF(W) with the constant W that is `vectors`, at most WIDTH. */
 #if WIDTH == 4
@@ -135,42 +135,63 @@ INLINE void indirect_tile(const int R, const int W, ptrdiff_t n, ptrdiff_t taps,
         }
 }
 
-#define TILE(R) \
-    indirect_tile(R, W, n, taps, k, rows + i, pitch, first, b, out + i, column, add, early)
+/* Sums that are added to, from bfloat16, before a tile is made. */
+static NOINLINE void widen_pixels(ptrdiff_t rows, ptrdiff_t n, bfloat16 *const *narrow,
+                                  ptrdiff_t column, float *const *out)
+{
+    for (ptrdiff_t i = 0; i < rows; i++)
+        for (ptrdiff_t j = 0; j < n; j += LANES)
+            store_up_to(out[i] + column + j, load_elements(1, narrow[i], column + j, n - j), n - j);
+}
+
+/* A tile in bfloat16, while its sums are in the L1. */
+static NOINLINE void narrow_pixels(ptrdiff_t rows, ptrdiff_t n, float *const *out,
+                                   ptrdiff_t column, bfloat16 *const *narrow)
+{
+    for (ptrdiff_t i = 0; i < rows; i++)
+        for (ptrdiff_t j = 0; j < n; j += LANES)
+            store_elements(1, narrow[i], column + j, load_up_to(out[i] + column + j, n - j), n - j);
+}
+
+#define TILE(R)                                                                                \
+    {                                                                                          \
+        if (narrow && add) widen_pixels(R, n, narrow + i, column, out + i);                    \
+        indirect_tile(R, W, n, taps, k, rows + i, pitch, first, b, out + i, column, add, early); \
+        if (leaky) finish_pixels(R, n, out + i, column, e);                                    \
+        if (narrow) narrow_pixels(R, n, out + i, column, narrow + i);                          \
+    }
 
 /* The same of m rows. */
 INLINE void indirect_panel(const int W, ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t k,
                            const float *const *rows, ptrdiff_t pitch, ptrdiff_t first,
-                           const float *b, float *const *out, ptrdiff_t column, int add,
-                           const convcore_epilogue *e)
+                           const float *b, float *const *out, bfloat16 *const *narrow,
+                           ptrdiff_t column, int add, const convcore_epilogue *e)
 {
     const int leaky = e && e->kind == CONVCORE_LEAKY;
     const convcore_epilogue *early = leaky ? NULL : e;
     ptrdiff_t i = 0;
     if (W < WIDTH)
-        for (; m - i >= TALL(W); i += TALL(W)) {
-            TILE(TALL(W));
-            if (leaky) finish_pixels(TALL(W), n, out + i, column, e);
-        }
-    for (; i < m; i += ROWS) {
+        for (; m - i >= TALL(W); i += TALL(W)) TILE(TALL(W))
+    for (; i < m; i += ROWS)
         SWITCH_ROWS(min_of(m - i, ROWS), TILE)
-        if (leaky) finish_pixels(min_of(m - i, ROWS), n, out + i, column, e);
-    }
 }
 
 #undef TILE
 
 #define PANEL_OF(W)                                                                            \
     indirect_panel(W, m, min_of(n - j, W * LANES), taps, k, rows, pitch, first, b, out,        \
-                   column + j, add, e)
+                   narrow, column + j, add, e)
 
 /* out[i][column + j] = or += sum over t and l of rows[t * pitch + i][first + l] * b[t, l, j], for
  * m rows and n columns.  b: panels of PANEL columns, `panel` floats from one to the next, each
- * (taps, k, PANEL); the last may have fewer whole vectors.  With `e`, the epilogue follows. */
+ * (taps, k, PANEL); the last may have fewer whole vectors.  With `e`, the epilogue follows.  Unless
+ * it is NULL, `narrow` has the rows, in bfloat16, that are added to and written; those of `out` are
+ * scratch then, of which CONVCORE_TALLEST in turn are enough. */
 static void indirect_product(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t k,
                              const float *const *rows, ptrdiff_t pitch, ptrdiff_t first,
                              const float *b, ptrdiff_t panel, float *const *out,
-                             ptrdiff_t column, int add, const convcore_epilogue *e)
+                             bfloat16 *const *narrow, ptrdiff_t column, int add,
+                             const convcore_epilogue *e)
 {
     for (ptrdiff_t j = 0; j < n; j += PANEL, b += panel)
         SWITCH_PANEL((n - j + LANES - 1) / LANES)

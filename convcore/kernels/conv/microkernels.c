@@ -45,7 +45,7 @@ const convcore_microkernels TABLE(CONVCORE_ISA) = {
     .rows = ROWS,
     .product = product,
     .indirect = {indirect_product, indirect_gradient, nhwc_of_nchw, nchw_of_nhwc,
-                 rows_of_lanes},
+                 rows_of_bfloat16, bfloat16_of_rows, rows_of_lanes},
     .winograd = {WINOGRAD(2, 3), WINOGRAD(4, 3), WINOGRAD(3, 2), WINOGRAD(2, 5)},
     .few = {
         FEW_ROWS, FEW_PAIR * LANES, FEW_VECTORS * LANES, few_pack, few_interleave,

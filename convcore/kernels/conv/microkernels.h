@@ -35,6 +35,7 @@ typedef struct {
     ptrdiff_t residue_step[2];
     ptrdiff_t residues[2];
     ptrdiff_t tiles[2];          /* of one residue */
+    int narrow;                  /* elements are bfloat16, channels side by side */
 } convcore_tiling;
 
 /* How filters lie in memory: from one that becomes a lane, and one that is summed, to the next, and
@@ -139,6 +140,7 @@ typedef struct {
     ptrdiff_t kernel_columns;    /* tap (i, j) is number i * kernel_columns + j */
     ptrdiff_t taps;
     ptrdiff_t rows;              /* rows of outputs of each phase that are made at a time */
+    int narrow;                  /* both arrays are bfloat16: channels_last with a specialisation */
 } convcore_direct;
 
 typedef struct {
@@ -148,12 +150,15 @@ typedef struct {
     ptrdiff_t o;
 } convcore_grouped;
 
-/* Products whose rows are pointers, and the copies around them: see indirect.h. */
+/* Products whose rows are pointers, and the copies around them: see indirect.h.  At most so many rows
+ * are made at a time. */
+enum { CONVCORE_TALLEST = 12 };
+
 typedef struct {
     void (*product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t k,
                     const float *const *rows, ptrdiff_t pitch, ptrdiff_t first, const float *b,
-                    ptrdiff_t panel, float *const *out, ptrdiff_t column, int add,
-                    const convcore_epilogue *e);
+                    ptrdiff_t panel, float *const *out, unsigned short *const *narrow,
+                    ptrdiff_t column, int add, const convcore_epilogue *e);
     void (*gradient)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t step,
                      const float *const *rows, ptrdiff_t first, float *c, ptrdiff_t c_row,
                      int add);
@@ -162,6 +167,11 @@ typedef struct {
                            float *out, ptrdiff_t row);
     void (*nchw_of_nhwc)(const float *rows, ptrdiff_t row, ptrdiff_t count, float *y,
                            ptrdiff_t channel, ptrdiff_t channels);
+    void (*rows_of_bfloat16)(const float *x, ptrdiff_t channel, ptrdiff_t channels, ptrdiff_t step,
+                             ptrdiff_t count, ptrdiff_t line, ptrdiff_t lines, const float *end,
+                             float *out, ptrdiff_t row);
+    void (*bfloat16_of_rows)(const float *rows, ptrdiff_t row, ptrdiff_t count, float *y,
+                             ptrdiff_t step, ptrdiff_t channels);
     void (*rows_of_lanes)(const float *w, const float *end, ptrdiff_t lane, ptrdiff_t lanes,
                           ptrdiff_t count, float *const *out);
 } convcore_indirect;
@@ -201,6 +211,9 @@ typedef struct {
     void (*words_of_nchw)(const float *x, ptrdiff_t channel, ptrdiff_t channels, ptrdiff_t step,
                           ptrdiff_t count, ptrdiff_t line, ptrdiff_t lines, const float *end,
                           float *out, ptrdiff_t row);
+    void (*words_of_bfloat16)(const float *x, ptrdiff_t channel, ptrdiff_t channels, ptrdiff_t step,
+                              ptrdiff_t count, ptrdiff_t line, ptrdiff_t lines, const float *end,
+                              float *out, ptrdiff_t row);
     void (*words_of_weights)(const float *w, ptrdiff_t width, ptrdiff_t term, float *block);
     void (*words_of_rows)(const float *x, ptrdiff_t terms, ptrdiff_t row, float *out);
     void (*product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t blocks,

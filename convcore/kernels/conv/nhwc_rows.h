@@ -1,7 +1,8 @@
-/* From planes (NCHW) to rows of channels (NHWC), and back. */
+/* From planes (NCHW), or from bfloat16, to rows of channels (NHWC) in float32, and back. */
 #ifndef CONVCORE_NHWC_ROWS_H
 #define CONVCORE_NHWC_ROWS_H
 
+#include "runtime/bfloat16_memory.h"
 #include "runtime/vec.h"
 
 /* `count` floats, and then whatever, or zeros where that would read from `end` on. */
@@ -103,6 +104,30 @@ static MAYBE_UNUSED void nchw_of_nhwc(const float *rows, ptrdiff_t row, ptrdiff_
                 for (ptrdiff_t k = 0; k < LANES && k < channels - c; k++)
                     store_up_to(to + k * channel, v[k], min_of(count - i, LANES));
         }
+}
+
+/* As nhwc_of_nchw, of bfloat16 whose channels lie side by side. */
+static MAYBE_UNUSED void rows_of_bfloat16(const float *x, ptrdiff_t channel, ptrdiff_t channels,
+                                          ptrdiff_t step, ptrdiff_t count, ptrdiff_t line,
+                                          ptrdiff_t lines, const float *end, float *out,
+                                          ptrdiff_t row)
+{
+    (void)channel, (void)end;
+    for (ptrdiff_t j = 0; j < lines; j++)
+        for (ptrdiff_t i = 0; i < count; i++, out += row) {
+            const void *from = element(1, x, j * line + i * step);
+            for (ptrdiff_t c = 0; c < channels; c += LANES)
+                store(out + c, load_elements(1, from, c, channels - c));
+        }
+}
+
+/* The way back: pixel i of y, in bfloat16, begins i * step elements after the first. */
+static MAYBE_UNUSED void bfloat16_of_rows(const float *rows, ptrdiff_t row, ptrdiff_t count,
+                                          float *y, ptrdiff_t step, ptrdiff_t channels)
+{
+    for (ptrdiff_t i = 0; i < count; i++, rows += row)
+        for (ptrdiff_t c = 0; c < channels; c += LANES)
+            store_elements(1, y, i * step + c, load_up_to(rows + c, channels - c), channels - c);
 }
 
 /* Floats from what is turned to what is asked for: lanes lie pages apart. */

@@ -5,6 +5,7 @@
  */
 #include "epilogue.h"
 #include "microkernels.h"
+#include "runtime/bfloat16_memory.h"
 #include "runtime/vec.h"
 #include "winograd_1d.h"
 
@@ -146,17 +147,18 @@ INLINE void OF(gradient_line)(vec *g, const int s) { LINE(gradients)(g, s, M); }
 
 /* Transform `edge` x `edge` vectors, at row and column strides, into POINTS vectors.  Elements
  * outside [from, to) are zeros; `few` lanes, if any, are all there is to load. */
-INLINE void OF(to_points)(const int edge, OF(lines) line, const float *x, ptrdiff_t row,
-                          ptrdiff_t column, const ptrdiff_t *from, const ptrdiff_t *to,
-                          ptrdiff_t few, float *v, ptrdiff_t point)
+INLINE void OF(to_points)(const int narrow, const int edge, OF(lines) line, const void *x,
+                          ptrdiff_t row, ptrdiff_t column, const ptrdiff_t *from,
+                          const ptrdiff_t *to, ptrdiff_t few, float *v, ptrdiff_t point)
 {
     vec t[POINTS];
     UNROLLED for (int j = 0; j < edge; j++) {
         UNROLLED for (int i = 0; i < edge; i++) {
-            const float *p = x + i * row + j * column;
             int there = from == NULL
                         || (from[0] <= i && i < to[0] && from[1] <= j && j < to[1]);
-            t[i * EDGE + j] = !there ? (vec){0} : few ? load_first(p, few) : load(p);
+            t[i * EDGE + j] = !there ? (vec){0}
+                                     : load_elements(narrow, x, i * row + j * column,
+                                                     few ? few : LANES);
         }
         line(t + j, EDGE);
     }
@@ -167,22 +169,23 @@ INLINE void OF(to_points)(const int edge, OF(lines) line, const float *x, ptrdif
 }
 
 /* One tile in channels_last memory. */
-INLINE void OF(tile_to_points)(const convcore_tiling *at, const int edge, OF(lines) line,
-                               const float *x, const place *p, ptrdiff_t channels, float *v,
-                               ptrdiff_t point)
+INLINE void OF(tile_to_points)(const convcore_tiling *at, const int narrow, const int edge,
+                               OF(lines) line, const void *x, const place *p, ptrdiff_t channels,
+                               float *v, ptrdiff_t point)
 {
     ptrdiff_t row = first_row(at, p), column = first_column(at, p), from[2], to[2], c = 0;
     ptrdiff_t rows = at->line[0] * at->step[0], columns = at->line[1] * at->step[1];
     inside(row, at->step[0], at->size[0], edge, &from[0], &to[0]);
     inside(column, at->step[1], at->size[1], edge, &from[1], &to[1]);
-    x += p->n * at->image + row * at->line[0] + column * at->line[1];
+    x = element(narrow, x, p->n * at->image + row * at->line[0] + column * at->line[1]);
+#define CHANNELS(from, to, few)                                                                \
+    OF(to_points)(narrow, edge, line, element(narrow, x, c), rows, columns, from, to, few,     \
+                  v + c, point)
     if (from[0] == 0 && to[0] == edge && from[1] == 0 && to[1] == edge)
-        for (; c + LANES <= channels; c += LANES)
-            OF(to_points)(edge, line, x + c, rows, columns, NULL, NULL, 0, v + c, point);
-    for (; c + LANES <= channels; c += LANES)
-        OF(to_points)(edge, line, x + c, rows, columns, from, to, 0, v + c, point);
-    if (c < channels)
-        OF(to_points)(edge, line, x + c, rows, columns, from, to, channels - c, v + c, point);
+        for (; c + LANES <= channels; c += LANES) CHANNELS(NULL, NULL, 0);
+    for (; c + LANES <= channels; c += LANES) CHANNELS(from, to, 0);
+    if (c < channels) CHANNELS(from, to, channels - c);
+#undef CHANNELS
 }
 
 /* A strip of tiles in contiguous memory. */
@@ -197,20 +200,21 @@ INLINE void OF(strip_to_points)(const convcore_tiling *at, const int edge, OF(li
         pack_strip(at, x + c * at->channel, channels - c, first_row(at, p), first_column(at, p),
                     edge, columns, strip);
         for (ptrdiff_t i = 0; i < count; i++)
-            OF(to_points)(edge, line, strip + i * at->advance[1] * LANES, columns * LANES,
+            OF(to_points)(0, edge, line, strip + i * at->advance[1] * LANES, columns * LANES,
                           at->step[1] * LANES, NULL, NULL, 0, v + i * tile + c, point);
     }
 }
 
-INLINE void OF(all_to_points)(const convcore_tiling *at, const int edge, OF(lines) line,
-                              const float *x, ptrdiff_t channels, ptrdiff_t first, ptrdiff_t end,
-                              float *v, ptrdiff_t tile, ptrdiff_t point)
+INLINE void OF(all_to_points)(const convcore_tiling *at, const int narrow, const int edge,
+                              OF(lines) line, const float *x, ptrdiff_t channels,
+                              ptrdiff_t first, ptrdiff_t end, float *v, ptrdiff_t tile,
+                              ptrdiff_t point)
 {
     place p = place_of(at, first);
     while (first < end) {
         ptrdiff_t count = 1;
-        if (at->channel == 1) {
-            OF(tile_to_points)(at, edge, line, x, &p, channels, v, point);
+        if (narrow || at->channel == 1) {
+            OF(tile_to_points)(at, narrow, edge, line, x, &p, channels, v, point);
         } else {
             count = strip_of(at, &p, edge, end - first);
             OF(strip_to_points)(at, edge, line, x, &p, count, channels, v, tile, point);
@@ -225,14 +229,17 @@ static void OF(winograd_data)(const convcore_tiling *at, const float *x, ptrdiff
                               ptrdiff_t first, ptrdiff_t end, float *v, ptrdiff_t tile,
                               ptrdiff_t point)
 {
-    OF(all_to_points)(at, EDGE, OF(data_line), x, channels, first, end, v, tile, point);
+    if (at->narrow)
+        OF(all_to_points)(at, 1, EDGE, OF(data_line), x, channels, first, end, v, tile, point);
+    else
+        OF(all_to_points)(at, 0, EDGE, OF(data_line), x, channels, first, end, v, tile, point);
 }
 
 static void OF(winograd_gradients)(const convcore_tiling *at, const float *gy, ptrdiff_t channels,
                                    ptrdiff_t first, ptrdiff_t end, float *v, ptrdiff_t tile,
                                    ptrdiff_t point)
 {
-    OF(all_to_points)(at, M, OF(gradient_line), gy, channels, first, end, v, tile, point);
+    OF(all_to_points)(at, 0, M, OF(gradient_line), gy, channels, first, end, v, tile, point);
 }
 
 /* ---- points to tiles of outputs ---- */
@@ -259,25 +266,25 @@ INLINE vec OF(bias_of)(const convcore_epilogue *epilogue, ptrdiff_t c, ptrdiff_t
 }
 
 /* One tile to channels_last memory. */
-INLINE void OF(tile_from_points)(const convcore_tiling *at, const float *m, ptrdiff_t point,
-                                 ptrdiff_t channels, const place *p,
+INLINE void OF(tile_from_points)(const convcore_tiling *at, const int narrow, const float *m,
+                                 ptrdiff_t point, ptrdiff_t channels, const place *p,
                                  const convcore_epilogue *epilogue, float *y)
 {
     ptrdiff_t row = first_row(at, p), column = first_column(at, p), from[2], to[2];
     ptrdiff_t rows = at->line[0] * at->step[0], columns = at->line[1] * at->step[1];
     inside(row, at->step[0], at->size[0], M, &from[0], &to[0]);
     inside(column, at->step[1], at->size[1], M, &from[1], &to[1]);
-    y += p->n * at->image + row * at->line[0] + column * at->line[1];
+    const ptrdiff_t start = p->n * at->image + row * at->line[0] + column * at->line[1];
     for (ptrdiff_t c = 0; c < channels; c += LANES) {
         vec t[POINTS];
         OF(from_points)(m + c, point, OF(bias_of)(epilogue, c, channels), t);
         UNROLLED for (int i = 0; i < M; i++)
             UNROLLED for (int j = 0; j < M; j++) {
                 if (i < from[0] || i >= to[0] || j < from[1] || j >= to[1]) continue;
-                float *out = y + i * rows + j * columns + c;
+                const ptrdiff_t out = start + i * rows + j * columns + c;
                 vec v = t[i * EDGE + j];
-                if (epilogue->add) v += load_up_to(out, channels - c);
-                store_up_to(out, activated(v, epilogue), channels - c);
+                if (epilogue->add) v += load_elements(narrow, y, out, channels - c);
+                store_elements(narrow, y, out, activated(v, epilogue), channels - c);
             }
     }
 }
@@ -324,8 +331,10 @@ static void OF(winograd_outputs)(const convcore_tiling *at, const float *m, ptrd
     place p = place_of(at, first);
     while (first < end) {
         ptrdiff_t count = 1;
-        if (at->channel == 1) {
-            OF(tile_from_points)(at, m, point, channels, &p, epilogue, y);
+        if (at->narrow) {
+            OF(tile_from_points)(at, 1, m, point, channels, &p, epilogue, y);
+        } else if (at->channel == 1) {
+            OF(tile_from_points)(at, 0, m, point, channels, &p, epilogue, y);
         } else {
             count = min_of(strip_of(at, &p, M, end - first), CONVCORE_STRIP / M);
             OF(strip_from_points)(at, m, tile, point, channels, &p, count, epilogue, y);

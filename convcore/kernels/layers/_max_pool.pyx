@@ -59,6 +59,18 @@ cdef void forward_all(
             )
 
 
+cdef void forward_narrow(const Job *job, const char *x, char *y, int threads) noexcept nogil:
+    cdef const MaxPool *m = &job.pool
+    cdef Py_ssize_t i, line, lines = m.axis[0].out * m.axis[1].out
+    # A thread owns whole lines of y.
+    for i in prange(job.images * lines, schedule="static", num_threads=threads):
+        line = i % lines
+        layer_microkernels().narrow.max_pool(
+            m, x + i // lines * (job.inputs // 2), line // m.axis[1].out, line % m.axis[1].out,
+            y + i * (job.outputs // 2 // lines),
+        )
+
+
 cdef void gradient_all(
     const Job *job, const char *gy, const uint8_t *taps, char *gx, int threads
 ) noexcept nogil:
@@ -196,6 +208,15 @@ cdef class MaxPoolKernel:
         cdef uint8_t *t_ptr = NULL if taps is None else <uint8_t *>arrays.borrow(taps, True)
         with nogil:
             forward_all(&job, x_ptr, y_ptr, t_ptr, s_ptr, threads)
+
+    def narrow_forward(self, x, y, images, channels, int threads):
+        """Write the maxima y of x, dense NHWC arrays of bfloat16, as uint16."""
+        cdef Buffers arrays = Buffers()
+        cdef Job job = self.job(False, images, channels)
+        cdef char *x_ptr = <char *>arrays.borrow(x, False)
+        cdef char *y_ptr = <char *>arrays.borrow(y, True)
+        with nogil:
+            forward_narrow(&job, x_ptr, y_ptr, threads)
 
     def gradient(self, gy, taps, gx, images, channels, bint wide, int threads):
         """Write gx: each element the sum of gy over the windows that it won."""

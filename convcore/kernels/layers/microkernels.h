@@ -174,6 +174,13 @@ typedef struct {
                        const float *b, ptrdiff_t b_row, float *c, ptrdiff_t c_row);
 } convcore_few_rows;
 
+/* ---- bfloat16 in memory: narrow.h ---- */
+
+typedef struct {
+    void (*widen)(const void *x, ptrdiff_t count, void *y);
+    void (*max_pool)(const convcore_max_pool *m, const void *x, ptrdiff_t d, ptrdiff_t h, void *y);
+} convcore_narrow;
+
 typedef struct {
     const char *name;
     convcore_layer_norm layer_norm[2];
@@ -187,6 +194,7 @@ typedef struct {
     convcore_softmax softmax[2];
     convcore_sums sums[2];
     convcore_few_rows few_rows;
+    convcore_narrow narrow;
 } convcore_layer_microkernels;
 
 extern const convcore_layer_microkernels convcore_layer_microkernels_base;

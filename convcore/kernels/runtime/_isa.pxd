@@ -1,6 +1,6 @@
 """The microkernels of the instruction set that was chosen at import."""
 
-from libc.stdint cimport uint8_t
+from libc.stdint cimport uint8_t, uint16_t
 
 cdef extern from "conv/microkernels.h":
     enum:
@@ -27,6 +27,7 @@ cdef extern from "conv/microkernels.h":
         Py_ssize_t[2] residue_step
         Py_ssize_t[2] residues
         Py_ssize_t[2] tiles
+        int narrow
 
     enum:
         LONGEST "CONVCORE_LONGEST_RUN"
@@ -132,6 +133,7 @@ cdef extern from "conv/microkernels.h":
         Py_ssize_t kernel_columns
         Py_ssize_t taps
         Py_ssize_t rows
+        int narrow
 
     ctypedef struct Grouped "convcore_grouped":
         Direct direct
@@ -139,11 +141,15 @@ cdef extern from "conv/microkernels.h":
         Py_ssize_t c
         Py_ssize_t o
 
+    enum:
+        TALLEST "CONVCORE_TALLEST"
+
     ctypedef struct Indirect "convcore_indirect":
         void (*product)(
             Py_ssize_t m, Py_ssize_t n, Py_ssize_t taps, Py_ssize_t k, const float *const *rows,
             Py_ssize_t pitch, Py_ssize_t first, const float *b, Py_ssize_t panel,
-            float *const *out, Py_ssize_t column, int add, const Epilogue *e,
+            float *const *out, uint16_t *const *narrow, Py_ssize_t column, int add,
+            const Epilogue *e,
         ) noexcept nogil
         void (*gradient)(
             Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const float *a, Py_ssize_t step,
@@ -156,6 +162,15 @@ cdef extern from "conv/microkernels.h":
         ) noexcept nogil
         void (*nchw_of_nhwc)(
             const float *rows, Py_ssize_t row, Py_ssize_t count, float *y, Py_ssize_t channel,
+            Py_ssize_t channels,
+        ) noexcept nogil
+        void (*rows_of_bfloat16)(
+            const float *x, Py_ssize_t channel, Py_ssize_t channels, Py_ssize_t step,
+            Py_ssize_t count, Py_ssize_t line, Py_ssize_t lines, const float *end, float *out,
+            Py_ssize_t row,
+        ) noexcept nogil
+        void (*bfloat16_of_rows)(
+            const float *rows, Py_ssize_t row, Py_ssize_t count, float *y, Py_ssize_t step,
             Py_ssize_t channels,
         ) noexcept nogil
         void (*rows_of_lanes)(
@@ -202,6 +217,11 @@ cdef extern from "conv/microkernels.h":
         const char *name
         Py_ssize_t words
         void (*words_of_nchw)(
+            const float *x, Py_ssize_t channel, Py_ssize_t channels, Py_ssize_t step,
+            Py_ssize_t count, Py_ssize_t line, Py_ssize_t lines, const float *end, float *out,
+            Py_ssize_t row,
+        ) noexcept nogil
+        void (*words_of_bfloat16)(
             const float *x, Py_ssize_t channel, Py_ssize_t channels, Py_ssize_t step,
             Py_ssize_t count, Py_ssize_t line, Py_ssize_t lines, const float *end, float *out,
             Py_ssize_t row,
@@ -431,6 +451,12 @@ cdef extern from "layers/microkernels.h":
             const float *b, Py_ssize_t b_row, float *c, Py_ssize_t c_row,
         ) noexcept nogil
 
+    ctypedef struct NarrowLayers "convcore_narrow":
+        void (*widen)(const void *x, Py_ssize_t count, void *y) noexcept nogil
+        void (*max_pool)(
+            const MaxPool *m, const void *x, Py_ssize_t d, Py_ssize_t h, void *y,
+        ) noexcept nogil
+
     ctypedef struct LayerMicrokernels "convcore_layer_microkernels":
         const char *name
         LayerNorm[2] layer_norm
@@ -444,6 +470,7 @@ cdef extern from "layers/microkernels.h":
         Softmax[2] softmax
         Sums[2] sums
         FewRows few_rows
+        NarrowLayers narrow
 
 cdef const Microkernels *microkernels() noexcept nogil
 cdef const Bfloat16 *bfloat16() noexcept nogil

@@ -75,6 +75,9 @@ LONGEST_RUN = LONGEST
 # The columns that a tile of Winograd's may span in contiguous memory.
 STRIP = MOST_STRIP
 
+# The most rows that the products of indirect convolutions make at a time.
+TALLEST_TILE = TALLEST
+
 # The terms of a product in bfloat16 that are added up by themselves.
 BFLOAT16_TERMS = BFLOAT16_BLOCK
 

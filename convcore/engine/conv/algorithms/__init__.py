@@ -83,11 +83,9 @@ def choose(problem: Problem, selection: Selection) -> tuple[Any, PassPlan]:
 
     A forced algorithm that cannot do the problem is passed over, and so is one that finds nothing
     against it but is forbidden; where nothing else can do it, a forbidden one does.  The plan tells
-    why each of the others was not taken.
+    why each of the others was not taken.  What is bfloat16 in memory does not count: `narrowest`.
     """
-    candidates = [a for a in ALGORITHMS if problem.pass_name in a.passes]
-    verdicts = {a.name: _verdict(a, problem, selection) for a in candidates}
-    chosen = min(candidates, key=lambda a: verdicts[a.name][0])
+    chosen, verdicts = _ranked(problem, selection)
     refused = {
         name: reason or f"{chosen.name} comes before it"
         for name, (_, reason) in verdicts.items()
@@ -97,6 +95,36 @@ def choose(problem: Problem, selection: Selection) -> tuple[Any, PassPlan]:
         refused[selection.algorithm] = f"it computes no {problem.pass_name}"
     kernel, plan = chosen.prepare(problem)
     return kernel, plan._replace(refused=tuple(refused.items()))
+
+
+def narrowest(
+    problem: Problem, selection: Selection, narrow: tuple[bool, bool]
+) -> tuple[bool, bool]:
+    """Return which of a problem's left array and result may be bfloat16 in memory.
+
+    narrow : which of them the caller would have so.  What the algorithm for float32 arrays cannot
+    do is left out: no slower one is taken for its sake.
+    """
+    chosen, _ = _ranked(problem, selection)
+    left, output = narrow
+    for each in ((left, output), (left, False), (False, output)):
+        asked = problem._replace(narrow_left=each[0], narrow_output=each[1])
+        if any(each) and not (chosen.not_narrow(asked) or chosen.impossible(asked)):
+            return each
+    return False, False
+
+
+def _ranked(
+    problem: Problem, selection: Selection
+) -> tuple[Algorithm, dict[str, tuple[int, str | None]]]:
+    """Return the algorithm that suits a problem best, and the verdicts on all, by name.
+
+    That of float32 arrays, whatever is bfloat16 in memory.
+    """
+    problem = problem._replace(narrow_left=False, narrow_output=False)
+    candidates = [a for a in ALGORITHMS if problem.pass_name in a.passes]
+    verdicts = {a.name: _verdict(a, problem, selection) for a in candidates}
+    return min(candidates, key=lambda a: verdicts[a.name][0]), verdicts
 
 
 def _verdict(

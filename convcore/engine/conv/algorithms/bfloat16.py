@@ -26,6 +26,7 @@ from convcore.engine.conv.algorithms.problem import (
     Algorithm,
     PassPlan,
     Problem,
+    not_by_pixel,
 )
 from convcore.engine.conv.algorithms.winograd import WINOGRAD
 from convcore.kernels.runtime import _isa
@@ -71,4 +72,9 @@ def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
     return indirect_correlation.correlation(problem, _NAME, bfloat16=True)
 
 
-BFLOAT16 = Algorithm(_NAME, PASSES, _prepare, _impossible, _unprofitable, direct=False, rounds=True)
+BFLOAT16 = Algorithm(
+    *(_NAME, PASSES, _prepare, _impossible, _unprofitable),
+    direct=False,
+    rounds=True,
+    not_narrow=not_by_pixel,
+)

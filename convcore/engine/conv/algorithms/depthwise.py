@@ -20,6 +20,7 @@ from convcore.engine.conv.algorithms.direct import (
 )
 from convcore.engine.conv.algorithms.gemm import correlation, too_many_phases
 from convcore.engine.conv.algorithms.problem import (
+    FORWARD,
     INPUT_GRAD,
     PASSES,
     WEIGHT_GRAD,
@@ -108,7 +109,8 @@ class _Cut:
         self.row_outputs = row["phases"] * column["out"] * (self.lanes if self.last else 1)
         self.unit_block = share(self.units, max(1, CHANNELS // self.lanes))
         self.halo_floats = 0
-        if not self._in_place(problem.pass_name):
+        self.in_place = self._in_place(problem.pass_name)
+        if not self.in_place:
             self._set_band()
 
     def _in_place(self, pass_name: str) -> bool:
@@ -234,4 +236,12 @@ def _weight_gradient(problem: Problem) -> tuple[DepthwiseWeight, PassPlan]:
     return DepthwiseWeight(job, problem.dtype.char), plan
 
 
-DEPTHWISE = Algorithm(_NAME, PASSES, _prepare, _impossible)
+def _not_narrow(problem: Problem) -> str | None:
+    if not (problem.narrow_left and problem.narrow_output):
+        return "only one of its arrays is bfloat16"
+    if problem.pass_name != FORWARD or not _by_microkernels(problem):
+        return "it knows no bfloat16 in memory"
+    return None if _Cut(problem).in_place else "its pixels are copied to a halo tile"
+
+
+DEPTHWISE = Algorithm(_NAME, PASSES, _prepare, _impossible, not_narrow=_not_narrow)

@@ -66,6 +66,7 @@ def direct_fields(problem: Problem, rotate: bool, rows: int) -> Fields:
         "kernel_columns": column.kernel,
         "taps": g.taps,
         "rows": rows,
+        "narrow": problem.narrow_left,
     }
 
 

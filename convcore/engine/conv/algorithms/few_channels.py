@@ -244,7 +244,8 @@ def _forward(problem: Problem) -> tuple[FewChannels, PassPlan]:
     o = up(problem.o, lanes) if tiles.interleaved else problem.o
     packed = tiles.geometry.columns * o
     prepacked = packed if problem.prepacked else 0
-    fields = tiles.fields(x, tiles.halo, lines(packed - prepacked))
+    made = lines(tiles.rows * tiles.columns * problem.o) if problem.narrow_output else 0
+    fields = tiles.fields(x, tiles.halo + made, lines(packed - prepacked))
     plan = tiles.plan(problem, fields)._replace(prepacked=prepacked)
     job = problem.job(plan) | _strides("y", y)
     job |= {"tiling": fields, "stream": _streamed(y, tiles, lanes), "w_o": w.strides[0]}
@@ -303,4 +304,12 @@ def _strides(name: str, array: Layout) -> Fields:
     }
 
 
-FEW_CHANNELS = Algorithm(_NAME, PASSES, _prepare, _impossible, _unprofitable)
+def _not_narrow(problem: Problem) -> str | None:
+    if problem.narrow_left or problem.pass_name != FORWARD:
+        return "it reads float32"
+    return None if _by_pixel(problem) else "its channels do not lie side by side in memory"
+
+
+FEW_CHANNELS = Algorithm(
+    *(_NAME, PASSES, _prepare, _impossible, _unprofitable), not_narrow=_not_narrow
+)

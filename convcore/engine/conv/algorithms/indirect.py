@@ -28,6 +28,7 @@ from convcore.engine.conv.algorithms.problem import (
     Algorithm,
     PassPlan,
     Problem,
+    not_by_pixel,
 )
 from convcore.kernels.runtime import _isa
 
@@ -89,4 +90,4 @@ def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
     return indirect_correlation.correlation(problem, _NAME)
 
 
-INDIRECT = Algorithm(_NAME, PASSES, _prepare, _impossible, _unprofitable)
+INDIRECT = Algorithm(_NAME, PASSES, _prepare, _impossible, _unprofitable, not_narrow=not_by_pixel)

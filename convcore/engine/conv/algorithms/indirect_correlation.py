@@ -115,7 +115,9 @@ def words(channels: int, bfloat16: bool) -> int:
 
 
 def packs_input(problem: Problem) -> bool:
-    """Return whether channels lie apart in the array that is read, so that pixels are copied."""
+    """Return whether pixels are copied: channels lie apart in the array that is read, or narrow."""
+    if problem.narrow_left:
+        return True
     return problem.left.strides[1] != 1 and problem.left.shape[1] > 1
 
 
@@ -143,6 +145,12 @@ class _Sizes(NamedTuple):
     seen: int
     packs: bool
     bfloat16: bool
+    narrow_output: bool
+
+    @property
+    def by_tile(self) -> bool:
+        """Whether each tile of sums is rounded at once, as all channels are summed there."""
+        return self.narrow_output and not self.bfloat16 and self.part >= self.c
 
     def words(self, channels: int) -> int:
         """Return the floats that so many channels of a pixel take, or rows of packed weights."""
@@ -221,6 +229,7 @@ def _sizes(
         seen=seen,
         packs=alone and not problem.prepacked,
         bfloat16=bfloat16,
+        narrow_output=problem.narrow_output,
     )
 
 
@@ -269,11 +278,11 @@ def _memory(
     classes = max((v["classes"] for v in views), default=1)
     zeros = lines(pixel if input_packed else sizes.c)
     pointers = zeros + lines(1)
-    inputs = pointers + lines(
-        (problem.geometry.taps + classes) * block * POINTER // problem.itemsize
-    )
+    tables = problem.geometry.taps + classes * (2 if sizes.by_tile else 1)
+    inputs = pointers + lines(tables * block * POINTER // problem.itemsize)
     outputs = inputs + lines(sizes.seen * pixel)
-    weights = outputs + (0 if direct else lines(block * row))
+    made = _isa.TALLEST_TILE if sizes.by_tile else block
+    weights = outputs + (0 if direct else lines(made * row))
     packed = problem.geometry.taps * summed * row if sizes.packs else 0
     return {
         "row": row,
@@ -316,13 +325,14 @@ def correlation(
     """Return the kernel and its plan; bfloat16: whether factors are rounded to it."""
     g, x, w, y = problem.geometry, problem.left, problem.right, problem.output
     w_o, w_c = w.strides[:2] if problem.pass_name == FORWARD else w.strides[1::-1]
-    input_packed, direct = bfloat16 or packs_input(problem), problem.channels_last
+    input_packed = bfloat16 or packs_input(problem)
+    direct = problem.channels_last and not problem.narrow_output
     row_phases = row_phases_of(problem)
     views = [rows(p.lines, p.columns, x, input_packed) for p in row_phases]
     sizes = _sizes(problem, row_phases, views, input_packed, bfloat16)
     pixel = up(sizes.words(min(sizes.part, sizes.c)), _isa.lanes())
     for view in views:
-        view.update(bfloat16=bfloat16, pitch=sizes.block, pixel=pixel)
+        view.update(bfloat16=bfloat16, pitch=sizes.block, pixel=pixel, narrow=problem.narrow_left)
     panels = g.groups * sizes.words(sizes.c) * sizes.o_full
     firsts, taps = _packed(problem, row_phases, panels)
     o_blocks = -(-sizes.o // sizes.o_block)
@@ -341,7 +351,7 @@ def correlation(
         shared=shared,
         prepacked=packed if problem.prepacked else 0,
         supports_epilogue=True,
-        supports_accumulate=direct,
+        supports_accumulate=problem.channels_last,
         block=sizes.block,
         o_block=min(sizes.o_block, sizes.o),
         part_taps=max((len(t) for p in row_phases for t in p.taps), default=0),
@@ -354,6 +364,7 @@ def correlation(
     job |= {
         "bfloat16": bfloat16,
         "direct_y": direct,
+        "by_tile": sizes.by_tile,
         "packs": sizes.packs,
         "joined": all(len(p.columns) == 1 and p.out_step == [1, 1, 1] for p in row_phases),
         "tap_runs": runs

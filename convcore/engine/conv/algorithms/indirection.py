@@ -84,6 +84,8 @@ def counts_of(lines: list[Fields]) -> list[int]:
 def rows(lines: list[Fields], columns: list[Fields], array: Layout, packed: bool) -> Fields:
     """Return the fields of Rows over an array, but for ``bfloat16``, ``pitch`` and ``pixel``.
 
+    ``narrow`` is false: the array is float32.
+
     ``columns`` has one line a class; ``lines[2]`` is that of the first class, with all outputs.
     """
     missing = [line(0, 0, 1, 0, 0, 1)] * (MOST_CLASSES - len(columns))
@@ -92,6 +94,7 @@ def rows(lines: list[Fields], columns: list[Fields], array: Layout, packed: bool
         "classes": len(columns),
         "columns": [*columns, *missing],
         "packed": packed,
+        "narrow": False,
         "keep": [_step_between(lines[1]), _step_between(columns[0]) if len(columns) == 1 else 1],
         "size": span(array),
     }

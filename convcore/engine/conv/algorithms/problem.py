@@ -25,6 +25,8 @@ class Problem(NamedTuple):
     ``left`` and ``right`` are the arrays as the pass's function takes them: input and weight, or
     grad_output and weight, or input and grad_output.  ``channels_last`` is the result's format.
     ``prepacked`` says that the weights stay as they are, and the caller keeps them packed.
+    ``narrow_left`` and ``narrow_output`` say that ``left`` and the result are bfloat16 in memory;
+    products and sums are of ``dtype`` all the same, and each result is rounded once.
     """
 
     pass_name: str
@@ -34,6 +36,8 @@ class Problem(NamedTuple):
     right: Layout
     channels_last: bool
     prepacked: bool = False
+    narrow_left: bool = False
+    narrow_output: bool = False
 
     @property
     def itemsize(self) -> int:
@@ -68,6 +72,7 @@ class Problem(NamedTuple):
         g = self.geometry
         return plan._asdict() | {
             "channels_last": self.channels_last,
+            "narrow_y": self.narrow_output,
             "groups": g.groups,
             "c": self.c,
             "o": self.o,
@@ -145,6 +150,20 @@ def never(problem: Problem) -> str | None:
     return None
 
 
+def reads_float32(problem: Problem) -> str | None:
+    """Return why most algorithms do no problem with bfloat16 in memory."""
+    return "it knows no bfloat16 in memory"
+
+
+def not_by_pixel(problem: Problem) -> str | None:
+    """Return why channels in bfloat16 do not lie side by side, or None if they do."""
+    if problem.pass_name == WEIGHT_GRAD:
+        return "a weight gradient"
+    if problem.channels_last and (not problem.narrow_left or problem.left.strides[1] == 1):
+        return None
+    return "its channels do not lie side by side in memory"
+
+
 class Algorithm(NamedTuple):
     """One way to compute some of the passes.
 
@@ -165,6 +184,7 @@ class Algorithm(NamedTuple):
         Whether it adds up the products themselves; strict mode refuses all others.
     rounds : bool
         Whether it rounds the factors of float32 products, which a user has to allow.
+    not_narrow : function from a problem with bfloat16 in memory to why it cannot do it, or None
     """
 
     name: str
@@ -174,6 +194,7 @@ class Algorithm(NamedTuple):
     unprofitable: Callable[[Problem], str | None] = never
     direct: bool = True
     rounds: bool = False
+    not_narrow: Callable[[Problem], str | None] = reads_float32
 
 
 def dense_problem(

@@ -29,6 +29,7 @@ from convcore.engine.conv.algorithms.problem import (
     Algorithm,
     PassPlan,
     Problem,
+    not_by_pixel,
 )
 from convcore.engine.conv.algorithms.winograd_tiles import (
     SIZES,
@@ -350,4 +351,6 @@ def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
     return _weight_gradient(problem) if problem.pass_name == WEIGHT_GRAD else _correlation(problem)
 
 
-WINOGRAD = Algorithm(_NAME, PASSES, _prepare, _impossible, _unprofitable, direct=False)
+WINOGRAD = Algorithm(
+    *(_NAME, PASSES, _prepare, _impossible, _unprofitable), direct=False, not_narrow=not_by_pixel
+)

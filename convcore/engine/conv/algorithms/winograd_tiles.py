@@ -89,6 +89,7 @@ def _tiling(
         "residue_step": [1, 1],
         "residues": [c.residues for c in cuts],
         "tiles": [c.tiles(size) for c in cuts],
+        "narrow": False,
     }
 
 
@@ -168,5 +169,6 @@ def phases_of(problem: Problem, size: Size) -> list[Fields]:
         else:
             x = _gathered_tiling(problem, size)
             y = _gradient_tiling(problem, size, remainders)
+        x["narrow"], y["narrow"] = problem.narrow_left, problem.narrow_output
         phases.append({"x": x, "y": y, "filters": filters | {"lane": made, "sum": summed}})
     return phases

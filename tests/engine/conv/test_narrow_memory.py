@@ -1,0 +1,206 @@
+"""Convolutions whose arrays are bfloat16 in memory: float32's, rounded once at the end."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from properties import few
+
+import convcore
+from convcore.engine import conv_forward, conv_input_grad
+from convcore.engine.conv.algorithms.selection import current, selected
+from convcore.engine.conv.executables import NARROW_DTYPE, transpose_executable
+from convcore.engine.conv.prepacked import PrepackedConvolution
+from convcore.engine.runtime import layout, memory
+from convcore.kernels.layers._widen import widen
+
+
+def rounded(array):
+    """Return bfloat16's bits, nearest and ties to even, in the same memory format."""
+    bits = array.view(np.uint32)
+    nearest = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(array), bits >> 16 | 0x40, nearest).astype(NARROW_DTYPE, order="K")
+
+
+def widened(array):
+    """Return the float32 numbers of such bits."""
+    return (array.astype(np.uint32) << 16).view(np.float32)
+
+
+def drawn(rng, shape):
+    """Return random numbers in channels_last memory that bfloat16 has."""
+    made = layout.empty(shape, np.dtype("f4"), True)
+    made[...] = rng.standard_normal(shape)
+    return widened(rounded(made))
+
+
+def run(executable, x, w, bias, packed, onto=None, clamp=()):
+    """Return what an executable makes of arrays in the memory that it takes."""
+    narrow_x, narrow_y = executable.narrow
+    dtype = NARROW_DTYPE if narrow_y else np.dtype("f4")
+    y = layout.empty(executable.shape, dtype, executable.channels_last)
+    if onto is not None:
+        y[...] = rounded(onto) if narrow_y else onto
+    threads = executable.kernel.threads()
+    plan = executable.plan
+    block = memory.Block(max(64, plan.shared_bytes + threads * plan.scratch_bytes))
+    executable.kernel.run(
+        *(rounded(x) if narrow_x else x, w, y, block, threads, bias, *(clamp or (0, 0, 0, 0))),
+        **({"prepacked": packed} if packed is not None else {}),
+        **({"add": True} if onto is not None else {}),
+    )
+    return y
+
+
+# Input, output channels, kernel, other arguments; the algorithm; which of x and y can be narrow.
+BOTH = True, True
+LAYERS = {
+    "1x1": ((2, 40, 9, 11), 70, 1, {}, "indirect", BOTH),
+    "1x1 of stride 2": ((3, 33, 9, 11), 17, 1, {"stride": 2}, "indirect", BOTH),
+    "3x3 of stride 2": ((2, 48, 13, 10), 65, 3, {"stride": 2, "padding": 1}, "indirect", BOTH),
+    "dilated": ((1, 20, 15, 17), 24, 3, {"dilation": 3, "padding": 2}, "indirect", BOTH),
+    "groups": ((2, 96, 9, 7), 64, (3, 1), {"groups": 2, "stride": (2, 1)}, "indirect", BOTH),
+    "volumes": ((1, 32, 5, 6, 7), 32, (2, 3, 2), {"stride": 2}, "indirect", BOTH),
+    "winograd": ((2, 64, 15, 18), 70, 3, {"padding": 1}, "winograd", BOTH),
+    "few tiles": ((1, 128, 7, 7), 128, 3, {"padding": 1}, "winograd", BOTH),
+    "depthwise": ((2, 37, 11, 9), 37, 3, {"padding": 1, "groups": 37}, "depthwise", BOTH),
+    "depthwise, stride 2": (
+        (2, 32, 11, 9), 32, 5, {"stride": 2, "padding": 2, "groups": 32}, "depthwise", BOTH,
+    ),
+    "depthwise, few channels": (
+        (2, 3, 11, 9), 3, 3, {"padding": 1, "groups": 3}, "depthwise", (False, False),
+    ),
+    "a picture": (
+        (2, 3, 33, 31), 32, 7, {"stride": 2, "padding": 3}, "few_channels", (False, True),
+    ),
+    "one channel": ((2, 1, 28, 28), 6, 5, {"padding": 2}, "few_channels", (False, False)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("clamp", [(), (1, 0.0, 6.0, 0.0), (2, 0.0, 0.0, 0.1)])
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_are_float32s_rounded_once(rng, name, clamp):
+    shape, channels, kernel, steps, algorithm, able = LAYERS[name]
+    x = drawn(rng, shape)
+    size = (kernel,) * (len(shape) - 2) if isinstance(kernel, int) else kernel
+    w = rng.standard_normal((channels, shape[1] // steps.get("groups", 1), *size)).astype("f4")
+    bias = rng.standard_normal(channels).astype("f4")
+    conv = PrepackedConvolution(w, bias, **steps)
+    strides = rounded(x).strides
+    with selected(algorithm=algorithm):
+        exact, packed = conv.prepared(shape, x.strides, x.dtype)
+        assert exact.plan.algorithm == algorithm
+        onto = drawn(rng, exact.shape)
+        for narrow in [(True, True), (False, True), (True, False)]:
+            given = (shape, strides, NARROW_DTYPE) if narrow[0] else (shape, x.strides, x.dtype)
+            executable, own = conv.prepared(*given, narrow)
+            assert executable.plan.algorithm == algorithm
+            if narrow == (True, True):
+                assert executable.narrow == able
+            for base in (None, onto) if executable.plan.supports_accumulate else (None,):
+                wanted = run(exact, x, w, bias, packed, base, clamp)
+                made = run(executable, x, w, bias, own, base, clamp)
+                if executable.narrow[1]:
+                    made = widened(made)
+                    # Half a unit of bfloat16, and the last bits of sums in another order.
+                    slack = np.abs(wanted) * 2**-8 + 1e-4 * np.abs(wanted).max()
+                else:
+                    slack = 1e-5 * np.abs(wanted).max()
+                assert np.all(np.abs(made - wanted) <= slack)
+                assert np.abs(made).max() > 1
+
+
+def test_transposed_convolutions(rng):
+    x, w = drawn(rng, (2, 48, 7, 9)), rng.standard_normal((48, 24, 2, 2)).astype("f4")
+    bias = rng.standard_normal(24).astype("f4")
+    arrays = (x.shape, rounded(x).strides, NARROW_DTYPE, w.shape, w.strides, w.dtype)
+    executable = transpose_executable(*arrays, current(), 2, 0, 1, 1, 0, (True, True))
+    assert executable.narrow == (True, True) and executable.plan.supports_epilogue
+    made = widened(run(executable, x, w, bias, None))
+    exact = conv_input_grad(x, w, (14, 18), stride=2) + bias.reshape(-1, 1, 1)
+    assert np.all(np.abs(made - exact) <= np.abs(exact) * 2**-8 + 1e-5)
+
+
+def test_products_in_pairs_read_and_write_it(rng):
+    x, w = drawn(rng, (2, 40, 9, 11)), rng.standard_normal((70, 40, 1, 1)).astype("f4")
+    conv = PrepackedConvolution(w)
+    with selected(algorithm="bfloat16"):
+        exact, packed = conv.prepared(x.shape, x.strides, x.dtype)
+        given = (x.shape, rounded(x).strides, NARROW_DTYPE)
+        executable, own = conv.prepared(*given, (True, True))
+    assert executable.plan.algorithm == "bfloat16" and executable.narrow == (True, True)
+    # The same products in the same order: x is bfloat16 already.
+    wanted = rounded(run(exact, x, w, None, packed))
+    assert np.array_equal(run(executable, x, w, None, own), wanted)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_bits_do_not_depend_on_threads(rng, name):
+    shape, channels, kernel, steps, algorithm, _ = LAYERS[name]
+    shape = (3 * shape[0], *shape[1:])
+    x = drawn(rng, shape)
+    size = (kernel,) * (len(shape) - 2) if isinstance(kernel, int) else kernel
+    w = rng.standard_normal((channels, shape[1] // steps.get("groups", 1), *size)).astype("f4")
+    before, results = convcore.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3, 7):
+            convcore.set_num_threads(threads)
+            conv = PrepackedConvolution(w, **steps)
+            with selected(algorithm=algorithm):
+                given = (shape, rounded(x).strides, NARROW_DTYPE)
+                executable, packed = conv.prepared(*given, (True, True))
+            results.append(run(executable, x, w, None, packed))
+    finally:
+        convcore.set_num_threads(before)
+    assert all(np.array_equal(results[0], other) for other in results)
+
+
+def test_rounding_is_to_nearest_and_ties_to_even():
+    # Numbers on and beside ties, subnormal ones, the largest.
+    bits = np.arange(1 << 16, dtype=np.uint32)
+    numbers = np.concatenate(
+        [(bits << 16 | low).view("f4") for low in (0, 1, 0x7FFF, 0x8000, 0x8001)]
+    )
+    numbers = numbers[np.isfinite(numbers)]
+    numbers = numbers[: numbers.size // 64 * 64].reshape(1, -1, 2, 32)
+    x = layout.empty((1, 32, numbers.shape[1], 2), np.dtype("f4"), True)
+    x[...] = numbers.transpose(0, 3, 1, 2)
+    w = np.zeros((32, 1, 3, 3), "f4")
+    w[:, :, 1, 1] = 1
+    conv = PrepackedConvolution(w, padding=1, groups=32)
+    # Depthwise reads and writes bfloat16 or neither: its bits come back as they are.
+    narrow = rounded(x)
+    executable, packed = conv.prepared(x.shape, narrow.strides, NARROW_DTYPE, (True, True))
+    finite = np.isfinite(widened(narrow))
+    y = run(executable, np.where(finite, widened(narrow), 0), w, None, packed)
+    assert executable.narrow == BOTH
+    assert np.array_equal(widened(y), np.where(finite, widened(narrow), 0))
+    # Rounded at the end of a product with one.
+    one = PrepackedConvolution(np.eye(32, dtype="f4")[:, :, np.newaxis, np.newaxis])
+    with selected(algorithm="indirect"):
+        executable, packed = one.prepared(x.shape, x.strides, x.dtype, (False, True))
+    y = run(executable, x, one.weight, None, packed)
+    assert executable.narrow == (False, True)
+    # Zeros of either sign are one: sums begin at zero.
+    assert np.array_equal(widened(y), widened(rounded(x)))
+
+
+def test_nan_and_infinity_stay(rng):
+    x = drawn(rng, (1, 32, 6, 6))
+    x[0, 3, 2, 2], x[0, 4, 4, 4] = np.nan, np.inf
+    w = rng.standard_normal((32, 1, 3, 3)).astype("f4")
+    conv = PrepackedConvolution(w, padding=1, groups=32)
+    executable, packed = conv.prepared(x.shape, rounded(x).strides, NARROW_DTYPE, (True, True))
+    made = widened(run(executable, x, w, None, packed))
+    exact = conv_forward(x, w, padding=1, groups=32)
+    assert np.array_equal(np.isnan(made), np.isnan(exact))
+    assert np.array_equal(np.isinf(made), np.isinf(exact)) and np.isinf(made).any()
+
+
+@few(50)
+@given(st.integers(0, 100_000))
+def test_widening_keeps_every_bit(count):
+    x = np.arange(count, dtype=NARROW_DTYPE)
+    y = np.full(count + 1, 7, "f4")
+    widen(x, y, count)
+    assert np.array_equal(y[:count].view(np.uint32), x.astype(np.uint32) << 16) and y[count] == 7
