@@ -36,13 +36,19 @@ def convolution(
     op: Op,
     after: Op | None = None,
     onto: Value | None = None,
+    result: Operand = None,
 ) -> Value:
-    """Add a PrepackedConv, with its own activation or ``after``, added to ``onto`` if given."""
+    """Add a PrepackedConv, with its own activation or ``after``, added to ``onto`` if given.
+
+    result : whose memory the step writes, if it is not the activation's or the op's own
+    """
     layer = op.attributes["layer"]
     params = None if after is None else activation_params_of(after)
-    x = computed(builder.consume(*op.inputs, dense=False)[0])
+    x = computed(builder.consume(*op.inputs, dense=False, narrow=True)[0])
+    made = result or (after or op).result
+    narrow = builder.may_be_narrow(made) if onto is None else onto.narrow
     return prepacked_convolution(
-        builder, layer.prepacked, x, params or layer.activation_params, onto
+        builder, layer.prepacked, x, params or layer.activation_params, onto, narrow
     )
 
 
@@ -52,9 +58,13 @@ def prepacked_convolution(
     x: Value,
     params: ActivationParams,
     onto: Value | None = None,
+    narrow: bool = False,
 ) -> Value:
-    """Add a convolution with prepacked weights, added in place to ``onto`` if given."""
-    executable, prepacked = conv.prepared(x.shape, x.strides, FLOAT)
+    """Add a convolution with prepacked weights, added in place to ``onto`` if given.
+
+    narrow : whether the result shall be bfloat16 in memory, if the kernel can
+    """
+    executable, prepacked = conv.prepared(x.shape, x.strides, x.dtype, (x.narrow, narrow))
     extra: tuple[Any, ...] = (conv.bias, *params)
     if onto is not None:
         extra += (prepacked, True)
@@ -68,22 +78,28 @@ def other_convolution(builder: PlanBuilder, op: Op) -> Value:
     attributes = op.attributes
     if "steps" not in attributes:
         raise UnplannedError("a convolution with its activation")
-    x, weight, bias = builder.consume(*op.inputs, dense=False)
+    x, weight, bias = builder.consume(*op.inputs, dense=False, narrow=True)
+    narrow = builder.may_be_narrow(op.result)
     x, filters, steps = computed(x), channels_last(constant(weight)), attributes["steps"]
     offsets = None if attributes["bias"] is None else constant(bias)
     if attributes["transposed"]:
         steps = (*steps, attributes["output_padding"])
-        return _transposed(builder, x, filters, offsets, steps)
+        return _transposed(builder, x, filters, offsets, steps, narrow)
     prepacked = PrepackedConvolution(filters, offsets, **steps._asdict())
-    return prepacked_convolution(builder, prepacked, x, PLAIN)
+    return prepacked_convolution(builder, prepacked, x, PLAIN, narrow=narrow)
 
 
 def _transposed(
-    builder: PlanBuilder, x: Value, filters: Array, offsets: Array | None, steps: tuple
+    builder: PlanBuilder,
+    x: Value,
+    filters: Array,
+    offsets: Array | None,
+    steps: tuple,
+    narrow: bool,
 ) -> Value:
     """Add a transposed convolution; the last of ``steps`` is its output_padding."""
-    arrays = (x.shape, x.strides, FLOAT, filters.shape, filters.strides, FLOAT)
-    executable = transpose_executable(*arrays, current(), *map(hashable, steps))
+    arrays = (x.shape, x.strides, x.dtype, filters.shape, filters.strides, FLOAT)
+    executable = transpose_executable(*arrays, current(), *map(hashable, steps), (x.narrow, narrow))
     ends = executable.plan.supports_epilogue
     y = _executed(builder, executable, x, filters, (offsets,) if ends else ())
     if offsets is not None and not ends:
@@ -103,7 +119,10 @@ def _executed(
     """Add the kernel call of a convolution's executable."""
     if executable.squeeze:
         raise UnplannedError("an input without a batch's axis")
-    y = Value(executable.shape, executable.channels_last, onto)
+    reads_narrow, narrow = executable.narrow
+    if not reads_narrow:
+        x = builder.widened(x)
+    y = Value(executable.shape, executable.channels_last, onto, narrow=narrow)
     kernel, plan = executable.kernel, executable.plan
     threads = kernel.threads()
     builder.step(
@@ -164,7 +183,7 @@ def added(builder: PlanBuilder, op: Op) -> Value | Array:
     for operand, other in (op.inputs, op.inputs[::-1]):
         before = _deferred_convolution(builder, operand)
         if before is not None and _can_add(builder, before, op, other):
-            (onto,) = builder.consume(other)
+            (onto,) = builder.consume(other, narrow=True)
             after = fusable_activation(builder, op)
             return define_activation(builder, after, convolution(builder, before, after, onto))
     return arithmetic(builder, op)
@@ -175,8 +194,10 @@ def _can_add(builder: PlanBuilder, before: Op, op: Op, other: Operand) -> bool:
     x, onto = computed(builder.peek(before.inputs[0])), builder.peek(other)
     if not isinstance(onto, Value):
         return False
-    executable, _ = before.attributes["layer"].prepacked.prepared(x.shape, x.strides, FLOAT)
-    alike = Value(executable.shape, executable.channels_last).same_layout(onto)
+    conv, narrow = before.attributes["layer"].prepacked, (x.narrow, onto.narrow)
+    executable = conv.executable(x.shape, x.strides, x.dtype, narrow)
+    made = Value(executable.shape, executable.channels_last, narrow=executable.narrow[1])
+    alike = made.same_layout(onto)
     return executable.plan.supports_accumulate and alike and builder.is_free(onto, but=op)
 
 
@@ -190,18 +211,23 @@ def max_pool(builder: PlanBuilder, op: Op) -> Value:
         raise UnplannedError("a pool of indices")
     before = _deferred_convolution(builder, op.inputs[0])
     if before is None:
-        return _pooled(builder, pool, computed(builder.consume(*op.inputs)[0]))
+        return _pooled(builder, pool, computed(builder.consume(*op.inputs, narrow=True)[0]))
     after = fusable_activation(builder, op)
-    return define_activation(
-        builder, after, _pooled(builder, pool, convolution(builder, before, after))
-    )
+    x = convolution(builder, before, after, result=before.result)
+    return define_activation(builder, after, _pooled(builder, pool, x))
 
 
 def _pooled(builder: PlanBuilder, pool: Any, x: Value) -> Value:
     if len(x.shape) != len(pool.outs) + 2:
         raise UnplannedError("an input without a batch's axis")
-    y = Value((*x.shape[:2], *pool.outs), x.channels_last)
+    if not x.channels_last:
+        x = builder.widened(x)
+    y = Value((*x.shape[:2], *pool.outs), x.channels_last, narrow=x.narrow)
     n, c = x.shape[:2]
+    if x.narrow:
+        threads = pool.kernel.threads(n, c, False)
+        builder.step(pool.kernel.narrow_forward, x, y, n, c, threads)
+        return y
     images, channels = (n, c) if x.channels_last else (n * c, 0)
     threads = pool.kernel.threads(images, channels, False)
     builder.step(

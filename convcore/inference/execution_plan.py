@@ -18,10 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from convcore.engine.conv.executables import NARROW_DTYPE
 from convcore.engine.runtime import layout, memory
 from convcore.engine.runtime.checks import Array
 
 FLOAT = np.dtype(np.float32)
+# bfloat16 in memory: NumPy has no such type.
+NARROW = NARROW_DTYPE
 _LINE = 64  # alignment of values in bytes: a cache line
 
 
@@ -38,6 +41,8 @@ class Value:
         From base's array to this one; the identity by default.
     strides : tuple of int, optional
         In bytes, of a view that is not dense in the memory format.
+    narrow : bool
+        Whether it is bfloat16 in memory, if that is its own; else it is as ``base`` is.
     """
 
     def __init__(
@@ -47,9 +52,12 @@ class Value:
         base: Value | None = None,
         view: Callable[[Array], Array] | None = None,
         strides: tuple[int, ...] | None = None,
+        narrow: bool = False,
     ) -> None:
         self.shape, self.channels_last = tuple(shape), channels_last
         self.base, self.view = base, view
+        self.narrow = narrow if base is None else base.narrow
+        self.dtype = NARROW if self.narrow else FLOAT
         self.is_dense = strides is None
         self.strides = self._dense_strides() if strides is None else strides
 
@@ -61,15 +69,15 @@ class Value:
     def _dense_strides(self) -> tuple[int, ...]:
         rank = len(self.shape)
         order = (0, *range(2, rank), 1) if self.channels_last else tuple(range(rank))
-        strides, step = [0] * rank, FLOAT.itemsize
+        strides, step = [0] * rank, self.dtype.itemsize
         for axis in reversed(order):
             strides[axis] = step
             step *= self.shape[axis]
         return tuple(strides)
 
     def same_layout(self, array: Any) -> bool:
-        """Return whether an array, or another value, has the same shape and strides."""
-        if self.shape != array.shape:
+        """Return whether an array, or another value, has the same shape, strides and dtype."""
+        if self.shape != array.shape or self.dtype != array.dtype:
             return False
         axes = zip(self.shape, self.strides, array.strides, strict=True)
         return all(size == 1 or mine == other for size, mine, other in axes)
@@ -77,7 +85,7 @@ class Value:
     @property
     def n_bytes(self) -> int:
         """Bytes of the memory, rounded up to the alignment."""
-        return -(-math.prod(self.shape) * FLOAT.itemsize // _LINE) * _LINE
+        return -(-math.prod(self.shape) * self.dtype.itemsize // _LINE) * _LINE
 
     def array_in(self, root: Array) -> Array:
         """Return the array, given the array of the root."""
@@ -88,7 +96,7 @@ class Value:
 
     def allocate(self) -> Array:
         """Return an uninitialised array for it."""
-        return layout.empty(self.shape, FLOAT, self.channels_last)
+        return layout.empty(self.shape, self.dtype, self.channels_last)
 
 
 class Scratch:
@@ -148,8 +156,8 @@ class Plan:
         root = value.root
         shape = root.shape
         if not root.channels_last:
-            return value.array_in(np.ndarray(shape, FLOAT, self._arena, offset))
-        dense = np.ndarray((shape[0], *shape[2:], shape[1]), FLOAT, self._arena, offset)
+            return value.array_in(np.ndarray(shape, root.dtype, self._arena, offset))
+        dense = np.ndarray((shape[0], *shape[2:], shape[1]), root.dtype, self._arena, offset)
         return value.array_in(dense.transpose(layout.memory_order(len(shape) - 2)))
 
     def __call__(self, array: Array) -> list[Array]:

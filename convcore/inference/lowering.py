@@ -36,7 +36,9 @@ from convcore.inference.plan_builder import (
 from convcore.inference.simplification import simplified
 
 
-def plan_of(input: Tensor, results: Sequence[Tensor], constants: Constants) -> Plan:
+def plan_of(
+    input: Tensor, results: Sequence[Tensor], constants: Constants, narrow: bool = False
+) -> Plan:
     """Return the plan of the net that computed ``results`` from ``input``.
 
     Parameters
@@ -48,6 +50,8 @@ def plan_of(input: Tensor, results: Sequence[Tensor], constants: Constants) -> P
         constants.
     constants : Constants
         Which looked on.
+    narrow : bool
+        Whether results between the steps may be bfloat16 in memory; the last ones are not.
 
     Raises
     ------
@@ -59,7 +63,7 @@ def plan_of(input: Tensor, results: Sequence[Tensor], constants: Constants) -> P
     if any(one._array.dtype != FLOAT for one in (input, *results)) or not input._array.size:
         raise UnplannedError("no float32 numbers")
     ops = simplified(OpGraph.recorded(input, results, constants))
-    return PlanBuilder(ops, _lower, _is_deferred).plan()
+    return PlanBuilder(ops, _lower, _is_deferred, narrow).plan()
 
 
 def _lower(builder: PlanBuilder, op: Op) -> Value | Array:
@@ -79,11 +83,14 @@ def _is_deferred(builder: PlanBuilder, op: Op) -> bool:
 
 def _concatenated(builder: PlanBuilder, op: Op) -> Value:
     """Add a concatenation."""
-    parts = list(map(computed, builder.consume(*op.inputs, dense=False)))
+    parts = list(map(computed, builder.consume(*op.inputs, dense=False, narrow=True)))
+    narrow = all(part.narrow for part in parts)
+    if not narrow:
+        parts = list(map(builder.widened, parts))
     axis = op.attributes["dim"]
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
-    y = Value(shape, all(part.channels_last for part in parts))
+    y = Value(shape, all(part.channels_last for part in parts), narrow=narrow)
     builder.step(_concatenate, axis, y, *parts)
     return y
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -137,7 +137,10 @@ class OpGraph:
         self.input, self.all = input, list(ops)
         self.results, self.constants = tuple(results), constants
         self._of = {op.result[0]: op for op in ops}
-        self._consumers = {operand: op for op in ops for operand in op.inputs}
+        self._consumers: dict[Operand, list[Op]] = defaultdict(list)
+        for op in ops:
+            for operand in op.inputs:
+                self._consumers[operand].append(op)
         self.uses = Counter(operand for op in ops for operand in op.inputs)
         self.uses.update(self.results)
 
@@ -169,7 +172,12 @@ class OpGraph:
 
     def only_consumer(self, operand: Operand) -> Op | None:
         """Return the only op that consumes an operand; None if there are several or none."""
-        return self._consumers.get(operand) if self.uses[operand] == 1 else None
+        consumers = self.consumers(operand)
+        return consumers[0] if self.uses[operand] == 1 and consumers else None
+
+    def consumers(self, operand: Operand) -> list[Op]:
+        """Return the ops that consume an operand; the net's caller is none."""
+        return self._consumers.get(operand, [])
 
 
 def _node_of(tensor: Tensor) -> Node:

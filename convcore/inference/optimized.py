@@ -18,7 +18,7 @@ from convcore.inference.batch_norm_folding import channels_last, folded
 from convcore.inference.layer_trace import DifferentiatedError, Run, Trace
 from convcore.inference.layers import Activated, PrepackedConv
 from convcore.inference.plan_cache import PlanCache
-from convcore.inference.validation import agree, copy_of, difference
+from convcore.inference.validation import agree, copy_of, differences
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
@@ -46,10 +46,12 @@ def optimize_for_inference(
     *example_inputs
         Inputs of ``model``, to fuse layers at once; without them the first call's inputs serve.
     precision : {'bf16'}, optional
-        Multiply in bfloat16 where that is faster, whatever `convcore.backends.conv` says at a call:
-        weights are packed as bfloat16, tensors stay float32, sums are float32's.  The attribute
-        ``difference`` then tells what it cost for the inputs of the first call.  By default the
-        switches that are in force at a call decide.
+        Keep what lies between layers as bfloat16, in half the memory: each result is computed in
+        float32 and rounded once.  And multiply in bfloat16 where that is faster, whatever
+        `convcore.backends.conv` says at a call: weights are packed as bfloat16, sums are float32's.
+        Inputs and results stay float32.  The attributes ``difference`` and ``mean_difference`` then
+        tell what it cost for the inputs of the first call.  By default nothing is rounded, but for
+        products where the switches in force at a call say so.
 
     Returns
     -------
@@ -77,6 +79,11 @@ def optimize_for_inference(
     0``), if any of its layers has hooks, or if plan and net differ on a second input (the first
     one, reversed).  Layers that are fused lose their hooks.  Plans do not see later changes of the
     optimised net's weights, other tensors or modes.
+
+    With ``precision='bf16'`` results of a plan's convolutions (direct, Winograd's, depthwise,
+    transposed), max pools and concatenations are bfloat16 in memory where all that reads them is
+    one of these or a sum; others are float32.  Layers that are called one by one, as in a capture,
+    exchange float32.
 
     Memory: up to four times the weights' bytes for each kind of input, and a plan's memory.
 
@@ -118,15 +125,18 @@ class OptimizedModule(nn.Module):
     difference : float or None
         With ``precision='bf16'``, how far the results of the first inputs lie from float32's at
         most, over the largest element; None before, and without.
+    mean_difference : float or None
+        The same on average.
     """
 
     def __init__(self, model: nn.Module, precision: str | None = None) -> None:
         super().__init__()
         self.model = model.eval()
         self.difference: float | None = None
+        self.mean_difference: float | None = None
         self._precision = precision
         self._fused = False
-        self._plans = PlanCache(self.model)
+        self._plans = PlanCache(self.model, narrow=precision is not None)
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -176,7 +186,8 @@ class OptimizedModule(nn.Module):
                 exact = self._fuse(args)
             self._fused = True
             if self._precision is not None:
-                self.difference = difference(exact, self.forward(*_copies(args)))
+                found = differences(exact, self.forward(*_copies(args)))
+                self.difference, self.mean_difference = found
         memory.empty_cache()  # of the runs, which took more than later ones
 
     def _fuse(self, args: tuple[Any, ...]) -> Any:

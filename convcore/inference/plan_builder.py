@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -14,9 +15,19 @@ from convcore.engine.runtime.layout import is_channels_last
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.inference.execution_plan import FLOAT, Plan, Step, Value
 from convcore.inference.op_graph import Op, Operand, OpGraph
+from convcore.kernels.layers._widen import widen
 
 # What an operand is: computed when the plan runs, a constant, or unknown.
 Resolved = Value | Array | None
+
+
+# Ops whose steps read bfloat16 in memory.
+NARROW_READERS = frozenset(
+    (
+        *("Add", "Cat", "Convolution", "PrepackedConvolution"),
+        *("MaxPool1DWithIndices", "MaxPool2DWithIndices", "MaxPool3DWithIndices"),
+    )
+)
 
 
 class UnplannedError(Exception):
@@ -54,6 +65,8 @@ class PlanBuilder:
         Adds the op's steps; returns its result.
     is_deferred : function of a PlanBuilder and an op
         Whether the op is lowered only when its result is asked for, since its consumer may fuse it.
+    narrow : bool
+        Whether results may be bfloat16 in memory.
 
     Raises
     ------
@@ -66,12 +79,14 @@ class PlanBuilder:
         ops: OpGraph,
         lower: Callable[[PlanBuilder, Op], Value | Array],
         is_deferred: Callable[[PlanBuilder, Op], bool],
+        narrow: bool = False,
     ) -> None:
         array = ops.input._array
         self._input = Value(array.shape, is_channels_last(array.shape, array.strides))
         if not self._input.same_layout(array):
             raise UnplannedError("an input in neither memory format")
         self.ops, self._lower_op, self._is_deferred = ops, lower, is_deferred
+        self._narrow = narrow
         self._steps: list[Step] = []
         self._shared: dict[Hashable, Any] = {}
         self._resolved: dict[Operand, Value | Array] = {}
@@ -92,18 +107,34 @@ class PlanBuilder:
 
     # Operands, and their consumers
 
-    def consume(self, *operands: Operand, dense: bool = True) -> list[Any]:
+    def consume(self, *operands: Operand, dense: bool = True, narrow: bool = False) -> list[Any]:
         """Return what the operands of an op are, and count each as consumed.
 
         All at once: deferred ones are lowered before any is counted, so that none of their steps
         overwrites what the op is to read.  Views that are not dense are copied, unless ``dense``
-        is false.
+        is false, and what is bfloat16 in memory is widened, unless ``narrow`` is true.
         """
         resolved = [self.peek(operand) for operand in operands]
+        if not narrow:
+            resolved = [self.widened(one) if isinstance(one, Value) else one for one in resolved]
         if dense:
             resolved = [self._dense(one) if isinstance(one, Value) else one for one in resolved]
         self._remaining.subtract(operands)
         return resolved
+
+    def widened(self, value: Value) -> Value:
+        """Return a result in float32 memory: itself, or a copy."""
+        if not value.narrow:
+            return value
+        wide = Value(value.shape, value.channels_last)
+        self.step(widen, value, wide, math.prod(value.shape))
+        return wide
+
+    def may_be_narrow(self, operand: Operand) -> bool:
+        """Return whether an op's result shall be bfloat16 in memory: if all that read it can."""
+        readers = self.ops.consumers(operand)
+        is_result = len(readers) < self.ops.uses[operand]
+        return self._narrow and not is_result and all(op.name in NARROW_READERS for op in readers)
 
     def _dense(self, value: Value) -> Value:
         if value.is_dense:

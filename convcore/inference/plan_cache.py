@@ -38,10 +38,16 @@ class PlanCache:
     A plan repeats what the net did at the first call with an input of that shape and memory format.
     So there is none for a net whose Python code read elements, or that has hooks, nor where the
     plan's result for a second input differs from the net's.
+
+    Parameters
+    ----------
+    model : Module
+    narrow : bool
+        Whether results between a plan's steps may be bfloat16 in memory.
     """
 
-    def __init__(self, model: Module) -> None:
-        self._model = model
+    def __init__(self, model: Module, narrow: bool = False) -> None:
+        self._model, self._narrow = model, narrow
         # The plan of a kind of input, its idle copies, and the type of sequence that the net gives
         # results in (None where it gives one tensor); None if there is no plan.
         self._kinds: dict[Any, Kind | None] = {}
@@ -50,8 +56,8 @@ class PlanCache:
         self._watched = False
         self._lock = threading.Lock()
 
-    def __reduce__(self) -> tuple[type[PlanCache], tuple[Module]]:
-        return PlanCache, (self._model,)  # a copy of the net makes its own plans
+    def __reduce__(self) -> tuple[type[PlanCache], tuple[Module, bool]]:
+        return PlanCache, (self._model, self._narrow)  # a copy of the net makes its own plans
 
     def run(self, input: Tensor) -> Any:
         """Return the net's result for an input; None if there is no plan for it."""
@@ -113,7 +119,7 @@ class PlanCache:
                     raise UnplannedError("what is done depends on elements")
                 kept = None if isinstance(result, Tensor) else _sequence_of_tensors(result)
                 results = [result] if kept is None else result
-                plan = plan_of(leaf, results, constants)
+                plan = plan_of(leaf, results, constants, self._narrow)
                 if not self._is_right(plan, input):
                     raise UnplannedError("what is done does not show in the graph")
                 return plan, [plan], kept

@@ -29,11 +29,18 @@ def agree(results: Any, others: Any) -> bool:
     return len(a) == len(b) and all(_alike(*pair, tolerance) for pair in zip(a, b, strict=True))
 
 
-def difference(results: Any, others: Any) -> float:
-    """Return how far nested results lie apart at most, over the largest element of each tensor."""
+def differences(results: Any, others: Any) -> tuple[float, float]:
+    """Return how far nested results lie apart at most and on average.
+
+    Over the largest element of each tensor; of several tensors the worst counts.
+    """
     pairs = zip(nested_tensors(results), nested_tensors(others), strict=True)
     arrays = [(a._array, b._array) for a, b in pairs if a._array.dtype.kind == "f" and a.numel()]
-    return max((float(np.abs(a - b).max() / np.abs(a).max()) for a, b in arrays), default=0.0)
+    apart = [np.abs(a - b) / np.abs(a).max() for a, b in arrays]
+    return (
+        max((float(one.max()) for one in apart), default=0.0),
+        max((float(one.mean()) for one in apart), default=0.0),
+    )
 
 
 def _alike(a: Array, b: Array, tolerance: float) -> bool:
