@@ -128,6 +128,7 @@ def _executed(
     builder.step(
         *(kernel.run, x, weight, y, SCRATCH, threads, *extra),
         scratch_bytes=plan.shared_bytes + threads * plan.scratch_bytes,
+        binds=executable.binds,
     )
     return y
 

@@ -108,11 +108,15 @@ SCRATCH = Scratch()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """A function, its arguments, with Value and SCRATCH as placeholders, and its scratch bytes."""
+    """A function, its arguments, with Value and SCRATCH as placeholders, and its scratch bytes.
+
+    binds : whether the function takes ``later=True``, and then returns one without arguments.
+    """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     scratch_bytes: int = 0
+    binds: bool = False
 
     def roots(self) -> Iterable[Value]:
         """Yield the values whose memory it reads or writes."""
@@ -132,21 +136,25 @@ class Plan:
         offsets, self.n_bytes = offsets_of(steps, outside)
         self._arena = memory.Block(max(self.n_bytes, _LINE))
         self._scratch = memory.Block(max([_LINE, *(step.scratch_bytes for step in steps)]))
-        self._calls: list[tuple[Callable[..., Any], list[Any]]] = []
+        self._calls: list[tuple[Callable[..., Any], Sequence[Any]]] = []
         # Arguments that differ from call to call: the list, the place in it, and the value.
         self._input_slots: list[tuple[list[Any], int, Value]] = []
         self._result_slots: list[tuple[list[Any], int, Value]] = []
         for step in steps:
-            arguments = list(step.arguments)
+            arguments, varies = list(step.arguments), False
             for place, one in enumerate(arguments):
                 if one is SCRATCH:
                     arguments[place] = self._scratch
                 elif isinstance(one, Value) and one.root in outside:
                     patched = self._input_slots if one.root is input.root else self._result_slots
                     patched.append((arguments, place, one))
+                    varies = True
                 elif isinstance(one, Value):
                     arguments[place] = self._array(one, offsets[one.root])
-            self._calls.append((step.function, arguments))
+            if step.binds and not varies:
+                self._calls.append((step.function(*arguments, later=True), ()))
+            else:
+                self._calls.append((step.function, arguments))
 
     def copy(self) -> Plan:
         """Return the same plan with memory of its own, for a concurrent call."""

@@ -198,9 +198,15 @@ class PlanBuilder:
             self._shared[key] = make(*arguments), arguments
         return self._shared[key][0]
 
-    def step(self, function: Callable[..., Any], *arguments: Any, scratch_bytes: int = 0) -> None:
+    def step(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        scratch_bytes: int = 0,
+        binds: bool = False,
+    ) -> None:
         """Add a step; see `Step`."""
-        self._steps.append(Step(function, arguments, scratch_bytes))
+        self._steps.append(Step(function, arguments, scratch_bytes, binds))
 
     def apply(self, function: Callable[..., Array], *operands: Value | Array) -> Value:
         """Return the result of a NumPy function: a view of its one operand, or made by a step."""

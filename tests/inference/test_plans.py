@@ -306,6 +306,17 @@ def test_drawn_nets(number, seed):
 
 
 @pytest.mark.parametrize("channels_last", [False, True])
+def test_convolutions_between_others_have_their_arrays_at_hand(channels_last):
+    x = convcore.rand(2, 4, 8, 8)
+    if channels_last:
+        x = x.to(memory_format=convcore.channels_last)
+    net = Function(lambda m, x: m.c(m.b(m.a(x))), a=CONV(), b=CONV(), c=CONV())
+    (plan,) = plans_of(assert_planned(net, x))
+    # The first reads the input, the last writes the result: other memory at each call.
+    assert [bool(arguments) for _, arguments in plan._calls] == [True, False, True]
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
 def test_views_are_copied_only_for_what_takes_no_gaps(channels_last):
     x = convcore.rand(2, 4, 8, 8)
     if channels_last:

@@ -44,6 +44,7 @@ from convcore.engine.runtime.checks import (
     whole_elements,
 )
 from convcore.engine.runtime.layout import SplitElementsError, empty, is_channels_last, layout
+from convcore.kernels.conv._kernel import FloatCorrelation
 
 # Executables of each pass that are cached: a net of a few hundred layers, in a few shapes.  One
 # of a 3x3 kernel takes less than 8 KB, however large the maps: four full caches of such hold less
@@ -73,6 +74,11 @@ class Executable:
     ) -> None:
         self.kernel, self.plan, self.shape = kernel, plan, tuple(shape)
         self.channels_last, self.squeeze, self.narrow = channels_last, squeeze, narrow
+
+    @property
+    def binds(self) -> bool:
+        """Whether the kernel's ``run`` takes ``later=True``."""
+        return isinstance(self.kernel, FloatCorrelation)
 
     def __call__(
         self, left: Array, right: Array, extra: tuple[Any, ...], **prepacked: memory.Block

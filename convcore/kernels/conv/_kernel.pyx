@@ -4,6 +4,7 @@ A kernel is made once a geometry and holds everything but the arrays.  Subclasse
 pointers, without the GIL; the arguments of `run` are the same for all of a kind.
 """
 
+cimport cython
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cython.parallel cimport parallel, prange, threadid
 
@@ -77,6 +78,27 @@ cdef class AnyKernel(Kernel):
         return 0
 
 
+@cython.no_gc
+cdef class BoundCorrelation(Buffers):
+    """One call of a FloatCorrelation, whose arrays stay borrowed as long as it lives."""
+
+    cdef FloatCorrelation kernel
+    cdef const float *x
+    cdef const float *w
+    cdef const float *prepacked
+    cdef float *y
+    cdef float *workspace
+    cdef Epilogue epilogue
+    cdef int threads
+
+    def __call__(self):
+        with nogil:
+            self.kernel.compute(
+                self.x, self.w, self.prepacked, self.y, self.workspace, &self.epilogue,
+                self.threads,
+            )
+
+
 cdef class FloatCorrelation(Kernel):
     """A float32 forward pass or input gradient: maybe with prepacked weights and an epilogue."""
 
@@ -88,7 +110,7 @@ cdef class FloatCorrelation(Kernel):
 
     def run(
         self, x, w, y, workspace, int threads, bias=None, int kind=PLAIN, float low=0,
-        float high=0, float slope=0, prepacked=None, bint add=False,
+        float high=0, float slope=0, prepacked=None, bint add=False, bint later=False,
     ):
         """Write y = activation(correlation of x with w + bias); None adds nothing.
 
@@ -96,20 +118,20 @@ cdef class FloatCorrelation(Kernel):
         workspace: at least shared + threads * scratch floats, contiguous.
         prepacked: what `pack` made of w, if the kernel was made for that.
         add: whether the correlation is added to what y holds, if the kernel knows how.
+        later: whether to return a function that does it whenever it is called, instead.
         """
-        cdef Buffers arrays = Buffers()
-        cdef const float *x_ptr = <float *>arrays.borrow(x, False)
-        cdef const float *w_ptr = <float *>arrays.borrow(w, False)
-        cdef float *y_ptr = <float *>arrays.borrow(y, True)
-        cdef float *s_ptr = <float *>arrays.borrow(workspace, True)
-        cdef const float *p_ptr = NULL
-        cdef Epilogue epilogue = Epilogue(NULL, kind, low, high, slope, add)
+        cdef BoundCorrelation call = BoundCorrelation.__new__(BoundCorrelation)
+        call.kernel, call.threads = self, threads
+        call.x = <float *>call.borrow(x, False)
+        call.w = <float *>call.borrow(w, False)
+        call.y = <float *>call.borrow(y, True)
+        call.workspace = <float *>call.borrow(workspace, True)
+        call.epilogue = Epilogue(NULL, kind, low, high, slope, add)
         if bias is not None:
-            epilogue.bias = <float *>arrays.borrow(bias, False)
+            call.epilogue.bias = <float *>call.borrow(bias, False)
         if prepacked is not None:
-            p_ptr = <float *>arrays.borrow(prepacked, False)
-        with nogil:
-            self.compute(x_ptr, w_ptr, p_ptr, y_ptr, s_ptr, &epilogue, threads)
+            call.prepacked = <float *>call.borrow(prepacked, False)
+        return call if later else call()
 
     cdef void pack_weights(self, const float *w, float *prepacked) noexcept:
         pass

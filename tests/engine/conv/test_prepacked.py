@@ -10,7 +10,10 @@ import pytest
 
 from convcore import backends, engine
 from convcore.engine import reference
+from convcore.engine.conv import executables
+from convcore.engine.conv.algorithms.selection import current
 from convcore.engine.conv.prepacked import MOST_SHAPES, PrepackedConvolution
+from convcore.engine.runtime import memory
 
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52, "complex64": 2.0**-23}
 MOST_EPS = 12
@@ -99,6 +102,26 @@ def test_bits_do_not_depend_on_the_threads(rng):
             assert len(results) == 2
     finally:
         engine.set_num_threads(before)
+
+
+def test_a_bound_call_reads_what_its_arrays_hold_now(rng):
+    x, w = (rng.standard_normal(shape).astype("f4") for shape in ((2, 16, 9, 9), (32, 16, 3, 3)))
+    executable = executables.forward_executable(
+        *(x.shape, x.strides, x.dtype, w.shape, w.strides, w.dtype),
+        *(current(), 1, 0, 1, 1),
+    )
+    assert executable.binds
+    y = np.zeros(executable.shape, "f4")
+    threads = executable.kernel.threads()
+    block = memory.Block(
+        executable.plan.shared_bytes + threads * executable.plan.scratch_bytes + 64
+    )
+    call = executable.kernel.run(x, w, y, block, threads, later=True)
+    assert not y.any()
+    for _ in range(2):
+        call()
+        assert y.tobytes() == engine.conv_forward(x, w).tobytes()
+        x[...] = rng.standard_normal(x.shape)
 
 
 def test_a_fifth_shape_forgets_the_first(rng):
