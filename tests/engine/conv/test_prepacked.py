@@ -11,6 +11,7 @@ import pytest
 from convcore import backends, engine
 from convcore.engine import reference
 from convcore.engine.conv import executables
+from convcore.engine.conv.algorithms import winograd
 from convcore.engine.conv.algorithms.selection import current
 from convcore.engine.conv.prepacked import MOST_SHAPES, PrepackedConvolution
 from convcore.engine.runtime import memory
@@ -102,6 +103,31 @@ def test_bits_do_not_depend_on_the_threads(rng):
             assert len(results) == 2
     finally:
         engine.set_num_threads(before)
+
+
+def test_large_transformed_weights_that_are_read_once_are_not_kept(rng, monkeypatch):
+    x_shape, w_shape = (1, 64, 14, 14), (64, 64, 3, 3)
+    x, w = (rng.standard_normal(shape).astype("f4") for shape in (x_shape, w_shape))
+    results = {}
+    for most in (36 * 64 * 64 * 4, 36 * 64 * 64 * 4 - 1):
+        monkeypatch.setattr(winograd, "MOST_PREPACKED_BYTES", most)
+        executables.forward_executable.cache_clear()
+        with backends.conv.flags(algorithm="winograd"):
+            fixed = PrepackedConvolution(w, padding=1)
+            executable, block = fixed.prepared(x.shape, x.strides, x.dtype)
+            assert executable.plan.algorithm == "winograd"
+            results[block is None] = fixed(x).tobytes()
+    executables.forward_executable.cache_clear()
+    assert results[False] == results[True]
+
+
+@pytest.mark.parametrize(("n", "kept"), [(1, False), (10, False), (11, True)])
+def test_only_weights_that_many_tiles_read_are_kept_where_they_are_large(n, kept):
+    shape, strides = (n, 512, 14, 14), (512 * 14 * 14 * 4, 4, 14 * 512 * 4, 512 * 4)
+    w = in_format(np.zeros((512, 512, 3, 3), "f4"), True)
+    executable, block = PrepackedConvolution(w, padding=1).prepared(shape, strides, w.dtype)
+    assert executable.plan.algorithm == "winograd"
+    assert (block is not None) == kept
 
 
 def test_a_bound_call_reads_what_its_arrays_hold_now(rng):

@@ -76,6 +76,10 @@ PART = 64
 FEW_TILES = 160
 LARGE_WEIGHTS_BYTES = 4 << 20
 MOST_SCRATCH_BYTES = 8 << 20
+# Prepacked weights are four times the weights.  Where a call reads each once (few tiles), larger
+# ones than this are not kept but transformed where they are used: benchmarks/inference_memory.py
+# VGG-16 ResNet-18; times by sweep.py --constant winograd.MOST_PREPACKED_BYTES --prepacked
+MOST_PREPACKED_BYTES = 16 << 20
 # The weight gradient's tiles that are transformed at a time; and its output channels, where there
 # are hardly more tiles than that: on two threads 1.1 times faster on 32 tiles (3x3 512@7):
 # benchmarks/sweep.py --constant winograd.WIDE_O_BLOCK --values 64 --passes weight_grad
@@ -138,7 +142,7 @@ def _unprofitable(problem: Problem) -> str | None:
     g = problem.geometry
     size = _best_size(problem)
     done = _products(problem, size)
-    cost = PREPACKED_FILTER_COST if problem.prepacked else FILTER_COST
+    cost = PREPACKED_FILTER_COST if _keeps_weights(problem, size) else FILTER_COST
     filters = _phase_count(problem) * g.c_out * problem.c * cost
     if LEAST_GAIN * (done + filters) > g.multiply_adds:
         return f"{size.name} would multiply {done / g.multiply_adds:.2f} times as often"
@@ -175,11 +179,30 @@ def _best_size(problem: Problem) -> Size:
     return min(reversed(_sizes(problem)), key=lambda size: _products(problem, size))
 
 
+def _transformed_bytes(problem: Problem, size: Size) -> int:
+    """Return the bytes of the transformed weights of one group."""
+    return problem.itemsize * size.points * _phase_count(problem) * problem.c * problem.o
+
+
+def _has_few_tiles(problem: Problem, size: Size) -> bool:
+    """Return whether the weights, not the data, may be transformed where they are used."""
+    one_source = problem.pass_name != FORWARD or _phase_count(problem) == 1
+    return one_source and _all_tiles(problem, size) <= FEW_TILES
+
+
+def _keeps_weights(problem: Problem, size: Size) -> bool:
+    """Return whether the caller keeps the transformed weights from call to call."""
+    once = _has_few_tiles(problem, size)
+    large = _transformed_bytes(problem, size) > MOST_PREPACKED_BYTES
+    return problem.prepacked and not (once and large)
+
+
 # ---- how much at a time ----
 
 
 def _correlation(problem: Problem) -> tuple[WinogradCorrelation, PassPlan]:
     size, w = _best_size(problem), problem.right
+    problem = problem._replace(prepacked=_keeps_weights(problem, size))
     phases = phases_of(problem, size)
     cut = _weights_first(problem, size) or _tiles_first(problem, size)
     c, o_block, done = problem.reduction_channels, cut["o_block"], _products(problem, size)
@@ -242,9 +265,8 @@ def _weights_first(problem: Problem, size: Size) -> Fields | None:
     """Return how work is cut where items are blocks of output channels; None where they are not."""
     cut, c = _cut(problem, size), problem.reduction_channels
     tiles, o_block, panel = cut["tiles"], cut["o_block"], _isa.panel()
-    transformed = 4 * size.points * _phase_count(problem) * c * problem.output_channels
-    large = transformed > LARGE_WEIGHTS_BYTES
-    if cut["sources"] > 1 or tiles > FEW_TILES or not (large or problem.prepacked):
+    large = _transformed_bytes(problem, size) > LARGE_WEIGHTS_BYTES
+    if not (_has_few_tiles(problem, size) and (large or problem.prepacked)):
         return None
     v_point = tiles * cut["v_tile"] + panel
     u_point = (c if problem.prepacked else min(c, PART)) * o_block + panel
