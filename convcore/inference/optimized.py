@@ -26,7 +26,7 @@ _ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.LeakyReLU)
 
 
 def optimize_for_inference(
-    model: nn.Module, *example_inputs: Any, precision: str | None = None
+    model: nn.Module, *example_inputs: Any, precision: str | None = None, inplace: bool = False
 ) -> OptimizedModule:
     """Return a copy of a net for inference only, which runs faster.
 
@@ -52,6 +52,10 @@ def optimize_for_inference(
         Inputs and results stay float32.  The attributes ``difference`` and ``mean_difference`` then
         tell what it cost for the inputs of the first call.  By default nothing is rounded, but for
         products where the switches in force at a call say so.
+    inplace : bool
+        Take ``model`` itself instead of a copy, which saves memory for a second copy of its
+        weights on the way: it is put into evaluation mode, loses its fused layers, and its
+        parameters no longer require gradients.
 
     Returns
     -------
@@ -109,7 +113,7 @@ groups=1, activation=relu)
         raise ValueError(
             f"optimize_for_inference(): precision must be None or 'bf16', got {precision!r}"
         )
-    optimized = OptimizedModule(copy.deepcopy(model), precision)
+    optimized = OptimizedModule(model if inplace else copy.deepcopy(model), precision)
     if example_inputs:
         optimized.fuse(*example_inputs)
     return optimized
@@ -249,9 +253,8 @@ def _fused(trace: Trace, run: Run) -> dict[int, nn.Module]:
         if activation is not None:
             shared = after.layer if trace.calls(after.layer) > 1 else None
             replaced[id(after.layer)] = nn.Identity() if shared is None else Activated(shared)
-    weight = np.array(conv.weight._array)
     bias = None if conv.bias is None else np.array(conv.bias._array)
-    weight, bias = folded(weight, bias, norm)
+    weight, bias = folded(conv.weight._array, bias, norm)
     steps = {name: getattr(conv, name) for name in ("stride", "padding", "dilation", "groups")}
     replaced[id(conv)] = PrepackedConv(channels_last(weight), bias, steps, activation, shared)
     return replaced

@@ -174,6 +174,29 @@ def test_the_model_stays_as_it_is(rng):
         optimize_for_inference(3)
 
 
+def test_in_place_the_net_itself_is_taken(rng):
+    net = with_statistics(
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten()), rng
+    )
+    x = image(rng, 2, 3, 5, 5)
+    expected = net.eval()(x)
+    fast = optimize_for_inference(net.train(), x, inplace=True)
+    assert fast.model is net and not net.training
+    assert kinds(fast) == ["PrepackedConv", "Identity", "Identity", "Flatten"]
+    assert convcore.allclose(fast(x), expected, atol=1e-5)
+
+
+def test_a_net_in_training_mode_is_optimised_in_evaluation_mode(rng):
+    """Silently, as torch.jit.optimize_for_inference does; the docstring says it."""
+    net = with_statistics(
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Dropout(0.9)), rng
+    )
+    x = image(rng, 2, 3, 5, 5)
+    fast = optimize_for_inference(net.train(), x)
+    assert net.training
+    assert convcore.allclose(fast(x), net.eval()(x), atol=1e-5)
+
+
 def test_hooks_leave_no_trace(rng):
     net = nn.Sequential(nn.Conv2d(3, 4, 3, padding_mode="circular", padding=1), nn.BatchNorm2d(4))
     fast = optimize_for_inference(net, image(rng, 2, 3, 5, 5))
