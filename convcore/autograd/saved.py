@@ -27,6 +27,10 @@ _FREED_MESSAGE = (
 )
 
 
+# As it is here: within blocks that watch functions the method tells of every call.
+_detached = Tensor.detach
+
+
 class _Freed:
     """The place holder for saved tensors that a backward pass has freed."""
 
@@ -45,14 +49,14 @@ class _Output:
 
     def __init__(self, tensor: Tensor):
         self.view: weakref.ref[Tensor] | None = None
-        self.tensor = tensor.detach()
+        self.tensor = _detached(tensor)
         self.version = tensor._counter[0]
         self.output_nr = tensor._output_nr
 
     def unpack(self, node: Any) -> Tensor:
         if self.tensor._counter[0] != self.version:
             raise _modified(self.tensor, node, self.output_nr, self.version)
-        tensor = self.tensor.detach()
+        tensor = _detached(self.tensor)
         view = None if self.view is None else self.view()
         maker = None if view is None else view.grad_fn
         if view is not None and maker is not None:
@@ -79,7 +83,7 @@ class _Packed:
         # Not a context manager, which Ctrl-C may end before it has put anything back.
         recording, mode.enabled = mode.enabled, False
         try:
-            self.packed = pack(tensor.detach())
+            self.packed = pack(_detached(tensor))
         finally:
             mode.enabled = recording
         if tensor._counter[0] != version:
@@ -96,7 +100,7 @@ class _Packed:
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                 f"{type(value).__name__}"
             )
-        tensor = value.detach()
+        tensor = _detached(value)
         tensor._grad_fn = node if self.own else self.maker
         tensor._output_nr = self.output_nr
         tensor._requires_grad = self.requires_grad
@@ -152,7 +156,7 @@ _DETACHED = (
 
 def _without_base(tensor: Tensor) -> Tensor:
     """Return a view without the reference to its base, whose graph may refer to the view."""
-    same = tensor.detach()
+    same = _detached(tensor)
     same._grad_fn = tensor.grad_fn
     same._output_nr, same._requires_grad = tensor._output_nr, tensor._requires_grad
     same._leaf = _leaf(tensor)

@@ -18,6 +18,7 @@ from convcore.autograd.anomaly_mode import set_detect_anomaly
 from convcore.autograd.node import AccumulateGrad, Node, next_number
 from convcore.inspection.watching.calls import leaves
 from convcore.inspection.watching.hooks import Hook
+from convcore.inspection.watching.nesting import Nesting
 
 __all__ = ["NonFiniteError", "find_nan"]
 
@@ -90,6 +91,7 @@ class find_nan:
         self._model = model
         self._inf = inf
         self._inside: list[_Entered] = []
+        self._nesting = Nesting()
         self._calls = 0  # of functions whose results were read, so far
         self._thread: int | None = None  # None: not open
         self._handles: list[Any] = []
@@ -124,17 +126,20 @@ class find_nan:
             self._watching.__exit__()
             self._anomaly.__exit__()
             self._thread = None
+            self._nesting.forget()
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
         if get_ident() != self._thread:
             return
-        if module is self._model:
+        if module is self._model and self._nesting.enter():
             self._inside.clear()
         self._inside.append(_Entered(self._names[module], self._calls, next_number()))
 
     def _leave(self, module: nn.Module, args: tuple, result: Any) -> None:
         if get_ident() != self._thread or not self._inside:
             return
+        if module is self._model:
+            self._nesting.leave()
         entered = self._inside.pop()
         # It called no function that is seen, as layers of optimized nets: it counts as one.
         if entered.calls == self._calls:

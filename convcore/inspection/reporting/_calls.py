@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from convcore.engine.conv.plan import Plan
 from convcore.inspection.profiling._costs import CostlyCall
 from convcore.inspection.summary import shapes
 from convcore.inspection.watching.calls import leaves
+from convcore.inspection.watching.nesting import Nesting
 from convcore.inspection.work import multiply_adds
 
 __all__ = ["INPUT", "Call", "calls_of"]
@@ -48,23 +49,26 @@ class Call:
 
 
 class _Recorder:
-    """Records calls, from the net's being entered to its being left."""
+    """Records calls, from the net's being entered to its being left, but none of it inside."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
         self.names = {module: name or "output" for name, module in model.named_modules()}
         self.calls: list[Call] = []
         self._inside: list[Call] = []
+        self._nesting = Nesting()
         self._counts: Counter[str] = Counter()
         self._makers: dict[int, int] = {}  # id of a tensor -> the call that made it
         self._kept: list[Tensor] = []  # an id stays a tensor's own as long as the tensor lives
 
     def enter(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
         """Begin a module's call (a forward pre-hook)."""
-        if module is self.model:
+        if module is self.model and self._nesting.enter():
             self.calls.clear()
             self._inside.clear()
             self._counts.clear()
+        if self._nesting.inner:
+            return
         call = self._begin(self.names[module], module._get_name(), (args, kwargs))
         call.module = module
         call.parameters = sum(parameter.numel() for parameter in module.parameters())
@@ -72,6 +76,11 @@ class _Recorder:
 
     def leave(self, module: nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
         """End it (a forward hook)."""
+        inner = self._nesting.inner
+        if module is self.model:
+            self._nesting.leave()
+        if inner:
+            return
         call = self._inside.pop()
         call.multiply_adds += multiply_adds(module, args, output)
         if isinstance(module, _CONVOLUTIONS):
@@ -82,7 +91,8 @@ class _Recorder:
     def called(self, function: Callable, name: str, args: tuple, kwargs: dict) -> Any:
         """Record the call of a function, unless it is part of one of convcore's layers."""
         result = function(*args, **kwargs)
-        module = self._inside[-1].module if self._inside else None
+        told = self._inside and not self._nesting.inner
+        module = self._inside[-1].module if told else None
         if module is None or type(module).__module__.startswith("convcore.nn."):
             return result
         if next(leaves("", result), None) is None:
@@ -147,7 +157,7 @@ def calls_of(model: nn.Module, run: Callable[[], Any]) -> list[Call]:
     return seen.calls
 
 
-def inside(calls: list[Call], number: int) -> Iterator[int]:
+def inside(calls: Sequence[Call], number: int) -> Iterator[int]:
     """Yield a call's number and those of all calls inside it."""
     yield number
     for child in calls[number].children:

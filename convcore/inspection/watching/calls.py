@@ -17,6 +17,7 @@ from convcore import nn, overrides
 from convcore._tensor import Tensor
 from convcore.inference import OptimizedModule
 from convcore.inspection.watching.hooks import Hook
+from convcore.inspection.watching.nesting import Nesting
 from convcore.nn.modules._hooks import CallHooks
 
 ROOT = "output"  # the name of the net's own call
@@ -38,6 +39,8 @@ class Listener(Protocol):
 class Calls:
     """Tells a listener the calls of a net, from `open` to `close`, in this thread.
 
+    Of a call of the net inside its own call, as from a hook of its own, nothing is told.
+
     Between `close` and `open` it knows no listener: whoever has a `Calls` and listens to it is in
     no cycle of references, and what it keeps dies with it.
 
@@ -54,6 +57,7 @@ class Calls:
         self._listener: Any = None
         self._inside: list[str | None] = []
         self._counts: dict[str, int] = {}
+        self._nesting = Nesting()
         self._hooks: Any = None
         self._watching: Any = None
         self._thread = 0
@@ -102,18 +106,25 @@ class Calls:
             if watching is not None:
                 watching.__exit__()
             self._listener = None
+            self._nesting.forget()
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
         if get_ident() != self._thread:
             return
-        if module is self._model:  # also after an interrupted call, which no hook saw the end of
-            self._inside.clear()
+        if module is self._model and self._nesting.enter():
+            self._inside.clear()  # of an interrupted call, which no hook saw the end of
             self._counts.clear()
             self._listener.begin()
-        self._inside.append(self._prefixes[module])
+        if not self._nesting.inner:
+            self._inside.append(self._prefixes[module])
 
     def _leave(self, module: nn.Module, args: tuple, result: Any) -> Any:
         if get_ident() != self._thread or not self._inside:
+            return None
+        inner = self._nesting.inner
+        if module is self._model:
+            self._nesting.leave()
+        if inner:
             return None
         self._inside.pop()
         return overrides.unwatched(self._tell, self._names[module], module, result)
@@ -122,7 +133,7 @@ class Calls:
         written = written_by(function, name, args, kwargs)
         if written is not None:
             overrides.unwatched(self._listener.before_write, written)
-        prefix = self._inside[-1] if self._inside else None
+        prefix = self._prefix_here()
         result = function(*args, **kwargs)
         if prefix is None or not _has_tensors(result):
             return result
@@ -144,7 +155,15 @@ class Calls:
         self.known.add(base)
         return base if number == 1 else f"{base}:{number}"
 
+    def _prefix_here(self) -> str | None:
+        """Return what names of functions that are called now begin with; None: they have none."""
+        return self._inside[-1] if self._inside and not self._nesting.inner else None
+
     # What `FusedCalls` asks
+
+    def are_told(self) -> bool:
+        """Return whether calls are told now."""
+        return not self._nesting.inner
 
     def of_module(self, module: nn.Module) -> str:
         """Return the name of a module's next call, and count that."""
@@ -152,7 +171,7 @@ class Calls:
 
     def of_function(self, name: str) -> str | None:
         """Return the name of a function's next call here, counted; None if it has none."""
-        prefix = self._inside[-1] if self._inside else None
+        prefix = self._prefix_here()
         return None if prefix is None else self._numbered(f"{prefix}{name}")
 
 

@@ -17,6 +17,9 @@ _ADD = inspect.unwrap(Tensor.__add__)
 class Names(Protocol):
     """What `FusedCalls` asks of `Calls`."""
 
+    def are_told(self) -> bool:
+        """Return whether calls are told now."""
+
     def of_module(self, module: nn.Module) -> str:
         """Return the name of a module's next call."""
 
@@ -58,7 +61,8 @@ class FusedCalls:
         self, norm: Any, activation: Any, x: Tensor, residual: Tensor | None, result: Tensor
     ) -> None:
         """Hear that ``result = activation(norm(x) + residual)``."""
-        overrides.unwatched(self._tell, norm, activation, x, residual, result)
+        if self._names.are_told():
+            overrides.unwatched(self._tell, norm, activation, x, residual, result)
 
     def _tell(
         self, norm: Any, activation: Any, x: Tensor, residual: Tensor | None, result: Tensor
