@@ -4,7 +4,7 @@
 by name, `patch` changes them, and `find_nan` names the call that made the first NaN. `profile`
 measures the time and memory of each module and operation, and
 `convcore.inspection.attribution` says which parts of an image a score comes from. `report` writes
-all of it as one HTML page, and `convcore.inspection.pictures` draws parts of it with matplotlib.
+all of it as one HTML page, and `convcore.inspection.pictures` draws parts of it.
 """
 
 from convcore.inspection import attribution, pictures

@@ -14,8 +14,8 @@ import pytest
 
 import convcore
 from convcore import inspection, models, nn
+from convcore.inspection.reporting._boxes import boxes_of
 from convcore.inspection.reporting._calls import INPUT, calls_of
-from convcore.inspection.reporting._graph import boxes_of
 
 SITE_IN_BROWSER = Path(__file__).parents[1] / "docs" / "site_in_browser.py"
 VOID = {"meta", "link", "img"}

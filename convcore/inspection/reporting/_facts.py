@@ -17,7 +17,7 @@ from convcore.inspection.profiling import Profile, profile
 from convcore.inspection.reporting._calls import Call, calls_of
 from convcore.inspection.reporting._values import Values, first_nonfinite, gradients, values_of
 
-__all__ = ["Facts", "facts_of"]
+__all__ = ["Facts", "facts_of", "fresh", "times_of"]
 
 _PASSES = 3  # that times are a mean of
 
@@ -50,7 +50,7 @@ class Facts:
 
 def facts_of(model: nn.Module, given: tuple, title: str, times: bool) -> Facts:
     """Run a net and return what a report is written from; modes and gradients stay as they were."""
-    given = tuple(_fresh(one) for one in given)
+    given = fresh(given)
 
     def run() -> Any:
         return model(*given)
@@ -64,15 +64,18 @@ def facts_of(model: nn.Module, given: tuple, title: str, times: bool) -> Facts:
     if not bad:
         found.pictures = _explained(model, given, calls, values)
     if times:
-        _measure(found, run)
+        found.profile, found.forward, found.backward = times_of(model, given, run)
     return found
 
 
-def _fresh(one: Any) -> Any:
-    """Return a copy of a floating-point tensor that gradients are taken by."""
-    if isinstance(one, Tensor) and one.is_floating_point():
-        return one.detach().clone().requires_grad_()
-    return one
+def fresh(given: tuple) -> tuple:
+    """Return arguments with copies of floating-point tensors that gradients are taken by."""
+    return tuple(
+        one.detach().clone().requires_grad_()
+        if isinstance(one, Tensor) and one.is_floating_point()
+        else one
+        for one in given
+    )
 
 
 def _is_bad(found: dict | None) -> bool:
@@ -110,18 +113,25 @@ def _last_convolution(calls: list[Call], values: Values) -> str | None:
     return None
 
 
-def _measure(found: Facts, run: Callable[[], Any]) -> None:
-    """Add the times of modules and operations, means of a few passes in evaluation mode."""
-    with _evaluating(found.model):
-        gradients(found.model, found.given, run)
-        with profile(found.model) as measured:
+def times_of(
+    model: nn.Module, given: tuple, run: Callable[[], Any]
+) -> tuple[Profile, dict[str, float], dict[str, float]]:
+    """Return a profile of a few passes in evaluation mode, and their mean times by names of calls.
+
+    The times are seconds forward, and seconds backward.
+    """
+    with _evaluating(model):
+        gradients(model, given, run)
+        with profile(model) as measured:
             for _ in range(_PASSES):
-                gradients(found.model, found.given, run)
-    found.profile = measured
+                gradients(model, given, run)
+    forward: dict[str, float] = {}
+    backward: dict[str, float] = {}
     for row in measured.rows.all():
-        for field_, sums in ((row.forward, found.forward), (row.backward, found.backward)):
-            name = row.name or ("output" if row.type != "total" else "")
-            sums[name] = sums.get(name, 0.0) + field_ / _PASSES
+        name = row.name or ("output" if row.type != "total" else "")
+        for seconds, sums in ((row.forward, forward), (row.backward, backward)):
+            sums[name] = sums.get(name, 0.0) + seconds / _PASSES
+    return measured, forward, backward
 
 
 class _evaluating:

@@ -2,101 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from convcore.inspection.reporting._calls import INPUT, Call, inside
-from convcore.inspection.reporting._text import bytes_of, count, safe, seconds, shape
+from convcore.inspection.reporting._boxes import Box, boxes_of, edges_of
+from convcore.inspection.reporting._calls import Call, inside
+from convcore.inspection.reporting._text import safe, shape
 
-__all__ = ["Box", "boxes_of", "draw", "kinds_of_blocks"]
+__all__ = ["draw"]
 
 _WIDTH, _BOX, _HEIGHT, _STEP, _LANE = 436, 352, 46, 64, 12
-_DOT, _TIMES = " \N{MIDDLE DOT} ", "\N{MULTIPLICATION SIGN}"
+_DOT = " \N{MIDDLE DOT} "
 _LANES = 6  # arcs beside one another; further ones share the last lane
 
 
-@dataclass
-class Box:
-    """One box: calls that follow one another and are alike, by their numbers."""
-
-    calls: list[int]
-
-    @property
-    def first(self) -> int:
-        """The first call, that the box links to."""
-        return self.calls[0]
-
-
-def _alike(calls: Sequence[Call], one: Call, other: Call) -> bool:
-    """Return whether two calls are of modules built alike, with calls inside."""
-    if not one.children or len(one.children) != len(other.children):
-        return not one.children and not other.children and _same(one, other)
-    pairs = zip(one.children, other.children, strict=True)
-    return _same(one, other) and all(_alike(calls, calls[a], calls[b]) for a, b in pairs)
-
-
-def _same(one: Call, other: Call) -> bool:
-    wanted = ("type", "output", "parameters", "multiply_adds")
-    return all(getattr(one, name) == getattr(other, name) for name in wanted)
-
-
-def boxes_of(calls: Sequence[Call], number: int) -> list[Box]:
-    """Return what is inside a call: blocks that repeat one another, in a chain, are one box."""
-    found: list[Box] = []
-    for child in calls[number].children:
-        last = found[-1] if found else None
-        if (
-            last is not None
-            and calls[child].children
-            and _alike(calls, calls[last.first], calls[child])
-            and _follows(calls, last.calls[-1], child)
-        ):
-            last.calls.append(child)
-        else:
-            found.append(Box([child]))
-    return found
-
-
-def kinds_of_blocks(calls: Sequence[Call]) -> list[int]:
-    """Return the first call of each kind of block: one with calls inside of the same types."""
-    found: dict[tuple, int] = {}
-    for call in calls[1:]:
-        if call.children:
-            types = tuple(calls[child].type for child in call.children)
-            found.setdefault((call.type, *types), call.number)
-    return list(found.values())
-
-
-def _follows(calls: Sequence[Call], before: int, after: int) -> bool:
-    within = set(inside(list(calls), before))
-    return bool(calls[after].inputs) and within.issuperset(calls[after].inputs)
-
-
-def _edges(calls: Sequence[Call], boxes: list[Box]) -> set[tuple[int, int]]:
-    """Return (from, to) among boxes, numbered from 1; 0 is what comes from outside."""
-    place: dict[int, int] = {}
-    for index, box in enumerate(boxes, 1):
-        for call in box.calls:
-            place.update(dict.fromkeys(inside(list(calls), call), index))
-    found = set()
-    for index, box in enumerate(boxes, 1):
-        for call in box.calls:
-            for number in inside(list(calls), call):
-                for source in calls[number].inputs:
-                    start = 0 if source == INPUT else place.get(source, 0)
-                    if start != index:
-                        found.add((start, index))
-    return found
-
-
-def _results(calls: Sequence[Call], boxes: list[Box], number: int) -> set[int]:
-    """Return the boxes that nothing else inside takes results of: the call's own results."""
-    used = {start for start, _ in _edges(calls, boxes)}
-    return set(range(1, len(boxes) + 1)) - used or {len(boxes)}
-
-
 def draw(
-    calls: Sequence[Call], number: int, times: dict[str, float], bad: set[int], given: str
+    calls: Sequence[Call],
+    number: int,
+    times: Mapping[str, float],
+    bad: set[int],
+    given: str,
+    *,
+    depth: int = 1,
+    style: str | None = None,
 ) -> str:
     """Return the graph of what is inside a call as SVG; boxes are links to the layers below.
 
@@ -104,27 +31,33 @@ def draw(
     ----------
     calls : sequence of Call
     number : int
-    times : dict
+    times : mapping
         Seconds by the names of calls; those that are not there are not shown.
     bad : set of int
         Calls with NaN or infinities, which are marked.
     given : str
         The shape of what the call takes.
+    depth : int
+        How many levels of blocks are drawn.
+    style : str, optional
+        That of a picture in a file of its own, which has no links.
     """
-    boxes = boxes_of(calls, number)
-    edges = _edges(calls, boxes)
-    edges |= {(last, len(boxes) + 1) for last in _results(calls, boxes, number)}
+    boxes = boxes_of(calls, number, depth)
     height = (len(boxes) + 1) * _STEP + 40
     name = calls[number].name if number else "the net"
+    most = max((box.multiply_adds(calls) for box in boxes), default=0)
+    own = "" if style is None else ' xmlns="http://www.w3.org/2000/svg"'
     parts = [
-        f'<svg viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" role="group" '
-        f'aria-label="Graph of {safe(name)}">',
-        *_wires(edges, boxes),
+        f'<svg{own} viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" '
+        f'role="group" aria-label="Graph of {safe(name)}">',
+        "" if style is None else f'<style>{style}</style><rect class="paper" '
+        f'width="{_WIDTH}" height="{height}"/>',
+        *_wires(edges_of(calls, boxes)),
         _end(0, f"input {given}"),
-    ]
-    most = max((calls[box.first].multiply_adds * len(box.calls) for box in boxes), default=0)
+    ]  # fmt: skip
     for row, box in enumerate(boxes, 1):
-        parts.append(_box(calls, box, row, most, times, bad))
+        drawn = _box(calls, number, box, row, most, times, bad)
+        parts.append(drawn if style is not None else f'<a href="#c{box.first}">{drawn}</a>')
     parts.append(_end(len(boxes) + 1, f"result {shape(calls[number].output)}"))
     return "".join(parts) + "</svg>"
 
@@ -147,53 +80,34 @@ def _end(row: int, text: str) -> str:
 
 
 def _box(
-    calls: Sequence[Call], box: Box, row: int, most: int, times: dict[str, float], bad: set[int]
+    calls: Sequence[Call],
+    around: int,
+    box: Box,
+    row: int,
+    most: int,
+    times: Mapping[str, float],
+    bad: set[int],
 ) -> str:
-    call, many = calls[box.first], len(box.calls)
-    name = _local(calls, call)
-    if many > 1:
-        name = f"{name} \N{HORIZONTAL ELLIPSIS} {_local(calls, calls[box.calls[-1]])}"
-    type = f"{many} \N{MULTIPLICATION SIGN} {call.type}" if many > 1 else call.type
-    n_bytes = sum(calls[one].bytes for one in box.calls)
-    facts = [shape(call.output), *([bytes_of(n_bytes)] if n_bytes else [])]
-    if call.multiply_adds:
-        facts.append(f"{count(many * call.multiply_adds)} MACs")
-    taken = [times[calls[one].name] for one in box.calls if calls[one].name in times]
-    if taken:
-        facts.append(seconds(sum(taken)))
-    kind = _kind(call)
-    broken = any(one in bad for number in box.calls for one in inside(list(calls), number))
-    top, share = _top(row), many * call.multiply_adds / most if most else 0
+    type, products = box.type(calls), box.multiply_adds(calls)
+    broken = any(one in bad for number in box.calls for one in inside(calls, number))
+    top, share = _top(row), products / most if most else 0
     bar = f'<rect class="bar" x="2" y="{top + _HEIGHT - 4}" width="{share * _BOX:.1f}" height="4"/>'
     title = f"{calls[box.first].name}: {type}" + (", has NaN or infinities" if broken else "")
-    mark = " bad" if broken else ""
     return (
-        f'<a href="#c{box.first}"><g class="box {kind}{mark}"><title>{safe(title)}</title>'
+        f'<g class="box {box.kind(calls)}{" bad" if broken else ""}"><title>{safe(title)}</title>'
         f'<rect x="2" y="{top}" width="{_BOX}" height="{_HEIGHT}" rx="6"/>{bar if share else ""}'
-        f'<text x="12" y="{top + 18}"><tspan class="name">{safe(_cut(name, 28))}</tspan> '
-        f"<tspan>{safe(_cut(type, 22))}</tspan></text>"
+        f'<text x="12" y="{top + 18}"><tspan class="name">{safe(_cut(box.name(calls, around), 28))}'
+        f"</tspan> <tspan>{safe(_cut(type, 22))}</tspan></text>"
         f'<text class="facts" x="12" y="{top + 35}">'
-        f"{safe(_cut(_DOT.join(facts), 58))}</text></g></a>"
+        f"{safe(_cut(_DOT.join(box.facts(calls, times)), 58))}</text></g>"
     )
-
-
-def _kind(call: Call) -> str:
-    if call.children:
-        return "block"
-    return "costly" if call.multiply_adds else "plain"
-
-
-def _local(calls: Sequence[Call], call: Call) -> str:
-    """Return a name without that of the call around it."""
-    around = "" if call.parent in (None, 0) else calls[call.parent or 0].name.partition(":")[0]
-    return call.name.removeprefix(f"{around}.") if around else call.name
 
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
-def _wires(edges: set[tuple[int, int]], boxes: list[Box]) -> list[str]:
+def _wires(edges: set[tuple[int, int]]) -> list[str]:
     """Return lines between neighbours, and arcs at the right for all others."""
     found, taken = [], list[list[tuple[int, int]]]()
     middle, right = _BOX // 2 + 2, _BOX + 2

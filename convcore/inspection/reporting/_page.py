@@ -9,8 +9,9 @@ import numpy as np
 import convcore
 from convcore._tensor import Tensor
 from convcore.inspection.reporting import _charts, _images
+from convcore.inspection.reporting._boxes import kinds_of_blocks
 from convcore.inspection.reporting._facts import Facts
-from convcore.inspection.reporting._graph import draw, kinds_of_blocks
+from convcore.inspection.reporting._graph import draw
 from convcore.inspection.reporting._layers import layers
 from convcore.inspection.reporting._style import POLICY, STYLE
 from convcore.inspection.reporting._table import table

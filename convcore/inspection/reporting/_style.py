@@ -5,15 +5,27 @@ from __future__ import annotations
 import base64
 import hashlib
 
-__all__ = ["POLICY", "STYLE"]
+__all__ = ["GRAPH_STYLE", "POLICY", "STYLE"]
 
-STYLE = """
+_COLOURS = """
 :root{color-scheme:light dark;--back:#fff;--text:#1b1f24;--soft:#57606a;--line:#d0d7de;
 --card:#f6f8fa;--link:#0a56b8;--block:#e3ecfa;--costly:#fdf0d5;--bar:#b8730a;--bad:#b3141f;
 --badback:#ffe3e4;--out:#2a72c8;--good:#1a7f37}
 @media (prefers-color-scheme:dark){:root{--back:#0f1318;--text:#e6e9ed;--soft:#9aa5b1;
 --line:#353d47;--card:#171c23;--link:#7ab4ff;--block:#1c2f4a;--costly:#3d2f12;--bar:#e0a33b;
 --bad:#ff8087;--badback:#4a1418;--out:#6aa9f5;--good:#5fd07a}}
+"""
+
+_GRAPH = """
+svg text{fill:var(--text);font:12px system-ui,sans-serif}
+svg .name{font-weight:700;font-family:ui-monospace,monospace}svg .facts{fill:var(--soft)}
+.box rect,.end rect{fill:var(--card);stroke:var(--line)}.block rect{fill:var(--block)}
+.costly rect{fill:var(--costly)}.box.bad rect{stroke:var(--bad);stroke-width:3;fill:var(--badback)}
+.box rect.bar{fill:var(--bar);stroke:none}
+.wire{fill:none;stroke:var(--soft);stroke-width:1.5}.tip{fill:var(--soft)}.paper{fill:var(--back)}
+"""
+
+_PAGE = """
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:1360px;padding:1rem;background:var(--back);color:var(--text);
 font:15px/1.5 system-ui,sans-serif}
@@ -48,13 +60,8 @@ details.bad{border-color:var(--bad)}summary{cursor:pointer;overflow-wrap:anywher
 .layer{scroll-margin-top:3.5rem}details:has(>.layer:target){outline:3px solid var(--link)}
 a:focus-visible,summary:focus-visible{outline:3px solid var(--link);outline-offset:2px}
 svg{max-width:100%;height:auto;display:block}
-svg text{fill:var(--text);font:12px system-ui,sans-serif}
-svg .name{font-weight:700;font-family:ui-monospace,monospace}svg .facts{fill:var(--soft)}
-.box rect,.end rect{fill:var(--card);stroke:var(--line)}.block rect{fill:var(--block)}
-.costly rect{fill:var(--costly)}.box.bad rect{stroke:var(--bad);stroke-width:3;fill:var(--badback)}
-.box rect.bar{fill:var(--bar);stroke:none}.box rect.hist{fill:var(--out);stroke:none}
+.box rect.hist{fill:var(--out);stroke:none}
 .wide svg{max-width:none}a:hover .box rect{stroke:var(--link)}
-.wire{fill:none;stroke:var(--soft);stroke-width:1.5}.tip{fill:var(--soft)}
 .hist{fill:var(--out)}.axis{stroke:var(--line)}.flame rect{fill:var(--costly);stroke:var(--back)}
 .flame .b rect{fill:var(--block)}.key i{display:inline-block;width:1em;height:1em;
 border:1px solid var(--line);vertical-align:-.15em;margin:0 .3em 0 1em}
@@ -62,6 +69,9 @@ border:1px solid var(--line);vertical-align:-.15em;margin:0 .3em 0 1em}
 .key .k4{background:var(--badback);border-color:var(--bad)}
 @media (max-width:600px){body{padding:.6rem;font-size:14px}th,td{padding:.1rem .4rem}}
 """
+
+# Of a graph in a file of its own, and of a page.
+GRAPH_STYLE, STYLE = _COLOURS + _GRAPH, _COLOURS + _GRAPH + _PAGE
 
 _DIGEST = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode("ascii")
 # Nothing is loaded and nothing runs; images are in the page, and the style is this one.
