@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -27,14 +28,24 @@ def write(recorder: Recorder, end: int, path: str | os.PathLike[str]) -> None:
     begun = min((event[1] for event in recorder.events), default=end)
     spans = [
         {
-            "ph": "X", "cat": category, "name": name, "ts": (start - begun) / 1e3,
-            "dur": (stop - start) / 1e3, **ids, "args": args,
+            "ph": "X", "cat": category, "name": name, "ts": _microseconds(start - begun),
+            "dur": _microseconds(stop - start), **ids, "args": args,
         }
         for start, stop, category, name, args in _spans(recorder, end)
     ]  # fmt: skip
     trace += sorted(spans, key=lambda span: (span["ts"], -span["dur"]))
     whole = {"traceEvents": trace, "displayTimeUnit": "ms"}
     Path(path).write_text(json.dumps(whole), encoding="utf-8")
+
+
+def _microseconds(nanoseconds: int) -> float:
+    """Return a number whose thousandfold is that many, also for readers that cut digits off.
+
+    Perfetto drops a span that ends after the one around it, be it by a nanosecond; its older
+    versions cut off.
+    """
+    found = nanoseconds / 1e3
+    return found if int(found * 1000.0) == nanoseconds else math.nextafter(found, math.inf)
 
 
 def _spans(recorder: Recorder, end: int) -> list[tuple[int, int, str, str, dict]]:

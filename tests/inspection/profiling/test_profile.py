@@ -13,6 +13,7 @@ import pytest
 import convcore
 from convcore import inspection, models, nn
 from convcore.autograd.observation import observers
+from convcore.inspection.profiling._chrome_trace import _microseconds
 from convcore.nn import functional as F
 
 NETS = {
@@ -221,12 +222,34 @@ def test_the_trace_is_in_chromes_format(tmp_path):
     assert names[:4] == ["(model)", "0", "0.conv", "Convolution"]
     assert names.count("ConvolutionBackward0") == 1
     assert {event["cat"] for event in spans} == {"module", "forward", "backward"}
-    # Of two spans one lies inside the other, or after it: what the viewers stack.
-    ends = []
+
+
+@pytest.mark.parametrize("whole", [round, int], ids=["rounded", "cut off"])
+def test_perfetto_keeps_every_span_of_a_trace(tmp_path, whole):
+    """Its rules: times of a thousandth of a microsecond; numbers of threads; spans that nest."""
+    found = profiled(models.resnet8(), convcore.rand(1, 3, 32, 32))
+    path = tmp_path / "trace.json"
+    found.export_chrome_trace(path)
+    trace = json.loads(path.read_text(), parse_constant=pytest.fail)  # NaN is no JSON
+    spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    assert len(spans) > 60
+    ends, last = [], 0
     for event in spans:
-        ends = [end for end in ends if end > event["ts"]]
-        assert all(event["ts"] + event["dur"] <= end + 1e-3 for end in ends)
-        ends.append(event["ts"] + event["dur"])
+        assert all(type(event[name]) is int and 0 <= event[name] < 2**32 for name in ("pid", "tid"))
+        assert all(type(value) in (int, str) for value in event["args"].values())
+        start, took = whole(event["ts"] * 1000.0), whole(event["dur"] * 1000.0)
+        assert start >= last
+        while ends and ends[-1] <= start:
+            ends.pop()
+        assert not ends or start + took <= ends[-1]
+        ends.append(start + took)
+        last = start
+
+
+def test_times_of_a_trace_are_to_the_nanosecond():
+    numbers = [*range(5000), *(10**12 + 7 * k for k in range(5000))]
+    assert [int(_microseconds(one) * 1000.0) for one in numbers] == numbers
+    assert [round(_microseconds(one) * 1000.0) for one in numbers] == numbers
 
 
 def test_results_are_those_without_a_profile():
