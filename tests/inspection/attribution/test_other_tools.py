@@ -1,6 +1,8 @@
-"""Attribution against captum's and pytorch-grad-cam's figures on the same net in PyTorch.
+"""Attribution against captum's, pytorch-grad-cam's and zennit's figures on the same net in PyTorch.
 
-The net has a module for each ReLU, none in place: that is where theirs are right.
+There each call has a module of its own, and nothing is in place: that is where theirs are right.
+Here one net is like that too; the others, like DenseNet and ShuffleNet, call modules again, and
+have ReLUs in place.
 """
 
 import copy
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from attribution_nets import nets
 
 import convcore
 from convcore.inspection import attribution
@@ -23,13 +26,39 @@ def built_of(nn):
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def twins():
+def plain_twins():
     convcore.manual_seed(0)
     ours, theirs = built_of(convcore.nn).double(), built_of(torch.nn).double()
     theirs.load_state_dict({k: torch.tensor(v.numpy()) for k, v in ours.state_dict().items()})
+    return ours, theirs
+
+
+def of(which):
+    """Return a net, its twin, and images for both."""
+    if which == "plain":
+        ours, theirs = plain_twins()
+    else:
+        from attribution_twins import Dense, Shuffle
+
+        _, dense, shuffle = nets()
+        ours, theirs = (dense, Dense(dense)) if which == "dense" else (shuffle, Shuffle(shuffle))
     x = np.abs(np.random.default_rng(0).standard_normal((2, 3, 8, 8)))
     return ours, theirs, convcore.tensor(x), torch.tensor(x)
+
+
+@pytest.fixture(scope="module")
+def twins():
+    return of("plain")
+
+
+@pytest.fixture(scope="module", params=["plain", "dense", "shuffle"])
+def each_twins(request):
+    return of(request.param)
+
+
+def test_twins_compute_the_same(each_twins):
+    ours, net, x, y = each_twins
+    check(ours(x).detach(), net(y), rtol=1e-9)
 
 
 def check(found, expected, rtol=1e-6):
@@ -51,8 +80,8 @@ def captum():
     ],
 )
 @pytest.mark.filterwarnings("ignore")
-def test_gradients_as_captum(captum, twins, name, theirs):
-    ours, net, x, y = twins
+def test_gradients_as_captum(captum, each_twins, name, theirs):
+    ours, net, x, y = each_twins
     expected = getattr(captum, theirs)(net).attribute(y.clone().requires_grad_(), target=1)
     check(getattr(attribution, name)(ours, x, 1), expected)
 
@@ -67,16 +96,23 @@ def test_deep_lift_as_captum(captum, twins):
     check(attribution.deep_lift(ours, x, 2, baseline=x.flip(0) * 0.3), expected)
 
 
-def test_integrated_gradients_as_captum(captum, twins):
-    ours, net, x, y = twins
+@pytest.mark.filterwarnings("ignore")
+def test_deep_lift_of_modules_called_again_as_captum(captum):
+    ours, net, x, y = of("shuffle")
+    expected = captum.DeepLift(net).attribute(y, baselines=y.flip(0) * 0.3, target=2)
+    check(attribution.deep_lift(ours, x, 2, baseline=x.flip(0) * 0.3), expected)
+
+
+def test_integrated_gradients_as_captum(captum, each_twins):
+    ours, net, x, y = each_twins
     method = captum.IntegratedGradients(net)
     expected = method.attribute(y, target=1, n_steps=3000, method="riemann_middle").numpy()
     found = attribution.integrated_gradients(ours, x, 1, n_steps=500).numpy()
     assert np.abs(found - expected).max() < 1e-3 * np.abs(expected).max()
 
 
-def test_occlusion_as_captum(captum, twins):
-    ours, net, x, y = twins
+def test_occlusion_as_captum(captum, each_twins):
+    ours, net, x, y = each_twins
     expected = captum.Occlusion(net).attribute(y, (3, 2, 2), strides=(3, 2, 2), target=0)
     check(attribution.occlusion(ours, x, 0, window=2), expected)
 
@@ -106,8 +142,7 @@ def test_lrp_as_captum(captum, twins, rule):
 )
 @pytest.mark.filterwarnings("ignore")
 def test_maps_as_pytorch_grad_cam(twins, name, theirs, monkeypatch):
-    if importlib.util.find_spec("torchvision") is None:  # of which nothing is used here
-        monkeypatch.syspath_prepend(Path(__file__).parents[2] / "helpers" / "stand_ins")
+    _stand_in(monkeypatch)
     theirs_of = pytest.importorskip("pytorch_grad_cam", exc_type=ImportError)
     from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
 
@@ -120,6 +155,64 @@ def test_maps_as_pytorch_grad_cam(twins, name, theirs, monkeypatch):
     found = getattr(attribution, name)(ours, x, "4", 1, upsample=False).numpy()[:, 0]
     found = np.stack([_as_theirs(image, expected.shape[1:]) for image in found])
     np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_map_of_a_second_call_as_captum(captum):
+    ours, net, x, y = of("shuffle")
+    method = captum.LayerGradCam(net, net.rights[1][2])
+    expected = method.attribute(y, target=1, relu_attributions=True)
+    check(attribution.grad_cam(ours, x, "depth", 1, call=1, upsample=False), expected)
+
+
+@pytest.fixture
+def zennit(monkeypatch):
+    _stand_in(monkeypatch)
+    return pytest.importorskip("zennit")
+
+
+@pytest.mark.parametrize("which", ["plain", "shuffle"])
+@pytest.mark.parametrize("composite", ["epsilon", "epsilon_plus", "epsilon_gamma"])
+def test_composites_as_zennit(zennit, which, composite):
+    from zennit import attribution as theirs
+    from zennit import canonizers, composites, rules, types
+
+    ours, net, x, y = of(which)
+    rule = {
+        "epsilon": rules.Epsilon(1e-6),
+        "epsilon_plus": rules.ZPlus(1e-14),  # ours add nothing to their sums
+        "epsilon_gamma": rules.Gamma(0.25, 1e-14),
+    }
+    layers = [
+        *composites.layer_map_base(1e-6),
+        (types.Convolution, rule[composite]),
+        (torch.nn.Linear, rules.Epsilon(epsilon=1e-6)),
+    ]
+    merged = [canonizers.SequentialMergeBatchNorm()]
+    of_layers = composites.LayerMapComposite(layer_map=layers, canonizers=merged)
+    with theirs.Gradient(model=net, composite=of_layers) as method:
+        _, expected = method(y, lambda scores: torch.eye(scores.shape[1])[[1, 1]] * scores)
+    check(attribution.lrp(ours, x, 1, rules=composite), expected, rtol=1e-5)
+
+
+def test_smooth_grad_as_zennit(zennit, each_twins):
+    """The noise is PyTorch's, number by number; theirs has none in its last sample."""
+    from zennit import attribution as theirs
+
+    ours, net, x, y = each_twins
+    target = torch.eye(net(y).shape[1], dtype=torch.float64)[[1, 1]]
+    torch.manual_seed(5)
+    _, found = theirs.SmoothGrad(model=net, noise_level=0.15, n_iter=5)(y, target)
+    _, plain = theirs.Gradient(model=net)(y, target)
+    generator = convcore.Generator().manual_seed(5)
+    mean = attribution.smooth_grad(ours, x, 1, n_samples=4, noise=0.15, generator=generator)
+    check(mean, (5 * found - plain) / 4)
+
+
+def _stand_in(monkeypatch):
+    """Have something in torchvision's place, which tools import and nothing here uses."""
+    if importlib.util.find_spec("torchvision") is None:
+        monkeypatch.syspath_prepend(Path(__file__).parents[2] / "helpers" / "stand_ins")
 
 
 def _as_theirs(image, size):
