@@ -9,6 +9,7 @@ Tensor is made, and while a mode is entered: otherwise it costs nothing.
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import sys
 import threading
@@ -182,6 +183,9 @@ def _default(
     return result if plain or func in get_default_nowrap_functions() else _as_class(result, cls)
 
 
+_of_tensors = classmethod(_default)
+
+
 def _as_class(value: Any, cls: type) -> Any:
     if cls is Tensor:
         return value
@@ -333,18 +337,24 @@ class _Place:
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
-        self.all: dict[str, Any] = {}
-        self.before: tuple = ()  # all values, without the wrappers and with them
-        self.during: tuple = ()
+        # Of a class `vars` is a view that nothing can be written through; what it views is asked of
+        # the collector. Setting attributes one by one takes some ten times as long.
+        is_module = isinstance(owner, types.ModuleType)
+        self._now: dict[str, Any] = vars(owner) if is_module else gc.get_referents(vars(owner))[0]
+        self._all: dict[str, Any] = {}
+        self._before: tuple = ()  # all values, without the wrappers and with them
+        self._during: tuple = ()
         self.plain: dict[str, Any] = {}
         self.wrapped: dict[str, Any] = {}
 
     def refresh(self) -> None:
         """Look for names that came or went, and functions that a tool has replaced by its own."""
-        now = vars(self.owner)
-        if self.has(self.before):
+        now = self._now
+        if self._has(self._before):
             return
-        changed = [name for name in {**self.all, **now} if self.all.get(name) is not now.get(name)]
+        changed = [
+            name for name in {**self._all, **now} if self._all.get(name) is not now.get(name)
+        ]
         for name in changed:
             self.plain.pop(name, None)
             self.wrapped.pop(name, None)
@@ -352,36 +362,35 @@ class _Place:
             if _is_public(self.owner, name, one):
                 self.plain[name] = one
                 self.wrapped[name] = _wrapper(self.owner, name, one)
-        self.all = dict(now)
-        self.before = tuple(now.values())  # last: after an interrupt all are looked at again
+        self._all, self._during = dict(now), ()
+        self._before = tuple(now.values())  # last: after an interrupt all are looked at again
 
-    def has(self, values: tuple) -> bool:
+    def _has(self, values: tuple) -> bool:
         """Return whether these, and no others, are there."""
         try:
-            return tuple(vars(self.owner).values()) == values  # which looks at identity first
+            return tuple(self._now.values()) == values  # which looks at identity first
         except Exception:  # an array in another's place, whose equality is no bool
             return False
 
-    def put(self, functions: dict[str, Any]) -> None:
+    def _put(self, functions: dict[str, Any]) -> None:
         """Put functions in their places."""
-        if isinstance(self.owner, types.ModuleType):
-            vars(self.owner).update(functions)
-        else:
-            for name, function in functions.items():
-                setattr(self.owner, name, function)
+        self._now.update(functions)
+        if functions and isinstance(self.owner, type):
+            name = next(iter(functions))
+            setattr(self.owner, name, functions[name])  # Python forgets what it looked up before
 
     def wrap(self) -> None:
         """Put the wrappers in their places."""
-        self.put(self.wrapped)
-        self.during = tuple(vars(self.owner).values())
+        self._put(self.wrapped)
+        self._during = self._during or tuple(self._now.values())
 
     def restore(self) -> None:
         """Put the functions back, but where others replaced the wrappers meanwhile."""
-        if self.has(self.during):
-            self.put(self.plain)
+        if self._has(self._during):
+            self._put(self.plain)
         else:
-            now = vars(self.owner)
-            self.put({k: v for k, v in self.plain.items() if now.get(k) is self.wrapped[k]})
+            now = self._now
+            self._put({k: v for k, v in self.plain.items() if now.get(k) is self.wrapped[k]})
 
 
 def prepare() -> None:
@@ -419,7 +428,7 @@ def _wrap_all() -> None:
     prepare()
     _wraps += 1
     try:
-        Tensor.__torch_function__ = classmethod(_default)  # type: ignore[attr-defined]
+        Tensor.__torch_function__ = _of_tensors  # type: ignore[attr-defined]
         for place in _places:
             _before.append(place)
             place.wrap()

@@ -117,15 +117,20 @@ class Capture:
 
     def made(self, name: str, maker: Any, result: Any) -> None:
         """Keep a call's result, and see to its gradient."""
-        pairs = [(name, result)] if isinstance(result, Tensor) else leaves(name, result)
-        for place, tensor in pairs:
-            if not self._selection.of(place, maker):
-                continue
-            if "output" in self._of:
-                self._store(self.output, "output", place, tensor)
-            if "grad" in self._of and tensor.requires_grad:
-                self.grad.await_value(place)
-                self._grad_hooks.append(register_hook(tensor, self._keeper(place)))
+        if isinstance(result, Tensor):
+            self._made(name, maker, result)
+        else:
+            for place, tensor in leaves(name, result):
+                self._made(place, maker, tensor)
+
+    def _made(self, name: str, maker: Any, tensor: Tensor) -> None:
+        if not self._selection.of(name, maker):
+            return
+        if "output" in self._of:
+            self._store(self.output, "output", name, tensor)
+        if "grad" in self._of and tensor.requires_grad:
+            self.grad.await_value(name)
+            self._grad_hooks.append(register_hook(tensor, self._keeper(name)))
 
     def _takes_recipes(self) -> bool:
         """Return whether results may be computed when they are read: not their gradients."""
@@ -149,7 +154,7 @@ class Capture:
     def _store(self, values: Values, kind: str, name: str, tensor: Tensor) -> None:
         if self._stats:
             values.note(name, self._statistics(tensor))
-        elif self._fits(kind, name, tensor._array.nbytes):
+        elif self._limit is None or self._fits(kind, name, tensor._array.nbytes):
             if self._stream is None:
                 values.keep(name, tensor)
             else:
@@ -165,7 +170,7 @@ class Capture:
         return dict(last[2])
 
     def _fits(self, kind: str, name: str, size: int) -> bool:
-        """Count bytes; return whether they are within the limit."""
+        """Count bytes; return whether they are within the limit, if there is one."""
         if self._limit is not None and self._bytes + size > self._limit:
             what = f"{kind} of {name}"
             if not self._warned:

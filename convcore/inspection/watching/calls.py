@@ -127,7 +127,8 @@ class Calls:
         if inner:
             return None
         self._inside.pop()
-        return overrides.unwatched(self._tell, self._names[module], module, result)
+        place = self._numbered(self._names[module])
+        return overrides.unwatched(self._listener.made, place, module, result)
 
     def _called(self, function: Callable, name: str, args: tuple, kwargs: dict) -> Any:
         written = written_by(function, name, args, kwargs)
@@ -137,17 +138,16 @@ class Calls:
         result = function(*args, **kwargs)
         if prefix is None or not _has_tensors(result):
             return result
-        if written is None and any(result is one for one in args):
-            return result  # as `contiguous` where there is nothing to do
-        base = f"{prefix}{name.strip('_')}"
-        answer = overrides.unwatched(self._tell, base, function, result)
+        if written is None:
+            for one in args:  # no generator: this is done at each call
+                if one is result:
+                    return result  # as `contiguous` where there is nothing to do
+        place = self._numbered(f"{prefix}{name.strip('_')}")
+        answer = overrides.unwatched(self._listener.made, place, function, result)
         if answer is None:
             return result
         # What a function changed in place has other users than those of the function's result.
         return answer if written is None else written.copy_(answer)
-
-    def _tell(self, base: str, maker: Any, result: Any) -> Any:
-        return self._listener.made(self._numbered(base), maker, result)
 
     def _numbered(self, base: str) -> str:
         number = self._counts.get(base, 0) + 1
@@ -184,9 +184,9 @@ def _prefix(module: nn.Module, name: str) -> str | None:
 
 
 def _has_tensors(value: Any) -> bool:
-    if isinstance(value, tuple | list):
-        return any(isinstance(one, Tensor) for one in value)
-    return isinstance(value, Tensor)
+    if isinstance(value, Tensor):
+        return True
+    return isinstance(value, tuple | list) and any(isinstance(one, Tensor) for one in value)
 
 
 @functools.cache

@@ -21,9 +21,6 @@ class Kept:
 
     def __init__(self, tensor: Tensor, detach: bool) -> None:
         self._attached = None if detach else tensor
-        self._see(tensor)
-
-    def _see(self, tensor: Tensor) -> None:
         self.array = tensor._array
         self.counter = tensor._counter
         self.version = self.counter[0]
@@ -41,11 +38,9 @@ class Kept:
 
     def copy(self) -> None:
         """Copy the memory, which is about to be changed."""
-        if self._attached is None:
-            self._see(_copied(self.array))
-        else:
-            self._attached = self._attached.clone()
-            self._see(self._attached)
+        detach = self._attached is None
+        copy = _copied(self.array) if self._attached is None else self._attached.clone()
+        self.__init__(copy, detach)  # type: ignore[misc]
 
     def read(self, name: str, keep: Any) -> Tensor:
         """Return the tensor.
