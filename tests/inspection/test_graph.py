@@ -53,6 +53,16 @@ def test_boxes_are_layers_and_blocks_with_their_costs(net):
     assert repr(graph).startswith("<Graph of 9 boxes")
 
 
+def test_functions_are_named_once_and_lines_take_no_more_room_than_they_need(net):
+    inside = pictures.graph(net, image(), inside="layer1.0")
+    assert 'label="add\\n' in inside.source and "add</tspan> <tspan></tspan>" in inside.svg
+    widths = [
+        int(ElementTree.fromstring(g.svg).get("width"))
+        for g in (inside, pictures.graph(net, image()))
+    ]
+    assert widths == [380, 356]
+
+
 def test_depth_opens_blocks_and_inside_draws_one(net):
     block = ["conv1", "bn1", "relu", "conv2", "bn2", "add", "relu:2"]
     opened = names(pictures.graph(net, image(), depth=3))

@@ -129,6 +129,12 @@ def test_names_and_titles_are_text(written, image):
     assert Page(text).open == []
 
 
+def test_gradients_have_the_names_of_few_layers(written, image):
+    text = written(small(), image)
+    chart = re.search(r'aria-label="Gradients by layer">(.*?)</svg>', text)[1]
+    assert re.findall(r'text-anchor="middle">(\w+)<', chart) == ["0", "3"]
+
+
 def test_first_nan_is_marked_with_what_made_it(written, image):
     class Log(nn.Module):
         def forward(self, x):

@@ -26,9 +26,8 @@ def source_of(
         f"0 [label={_quoted(f'input {given}'.strip())} style=rounded]",
     ]
     for place, box in enumerate(boxes, 1):
-        label = (
-            f"{box.name(calls, number)}  {box.type(calls)}\n{'  '.join(box.facts(calls, times))}"
-        )
+        title = f"{box.name(calls, number)}  {box.type(calls)}".strip()
+        label = f"{title}\n{'  '.join(box.facts(calls, times))}"
         lines.append(f'{place} [label={_quoted(label)} fillcolor="{_COLOURS[box.kind(calls)]}"]')
     result = f"result {shape(calls[number].output)}"
     lines.append(f"{len(boxes) + 1} [label={_quoted(result)} style=rounded]")

@@ -161,7 +161,7 @@ def _sum(row: ProfileRow) -> None:
 
 
 def _shown(node: str) -> str:
-    """Return a node's name as a function's: 'max_pool2d' for 'MaxPool2DBackward0'."""
-    name = re.sub(r"Backward\d*$", "", node) or node
+    """Return a node's name as a function's: 'max_pool2d' for 'MaxPool2DWithIndicesBackward0'."""
+    name = re.sub(r"(WithIndices)?Backward\d*$", "", node) or node
     name = re.sub(r"(\d)D", r"\1d", name)
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -32,8 +32,10 @@ class Box:
         return first if first == last else f"{first} \N{HORIZONTAL ELLIPSIS} {last}"
 
     def type(self, calls: Sequence[Call]) -> str:
-        """Return the type, and how many of it."""
+        """Return the type, and how many of it; empty of functions, whose names say it."""
         type, many = calls[self.first].type, len(self.calls)
+        if calls[self.first].module is None:
+            return ""
         return f"{many} \N{MULTIPLICATION SIGN} {type}" if many > 1 else type
 
     def multiply_adds(self, calls: Sequence[Call]) -> int:
@@ -105,10 +107,13 @@ def _children_of(calls: Sequence[Call], number: int) -> list[Box]:
 
 
 def kinds_of_blocks(calls: Sequence[Call]) -> list[int]:
-    """Return the first call of each kind of block: one with calls inside of the same types."""
+    """Return the first call of each kind of block: one with calls inside of the same types.
+
+    Those whose graph would be a single box are left out.
+    """
     found: dict[tuple, int] = {}
     for call in calls[1:]:
-        if call.children:
+        if len(boxes_of(calls, call.number)) > 1:
             types = tuple(calls[child].type for child in call.children)
             found.setdefault((call.type, *types), call.number)
     return list(found.values())

@@ -50,6 +50,7 @@ def flow(entries: Sequence[tuple[int, str, float]]) -> str:
     most = max(most, least + 1)
     height, width = 150, 1000
     step = width / len(entries)
+    are_named = all(7 * len(name.removesuffix(".weight")) < step for _, name, _ in entries)
     parts = []
     for power in range(least, most + 1, max(1, -(-(most - least) // 5))):
         y = height * (most - power) / (most - least) + 8
@@ -67,9 +68,14 @@ def flow(entries: Sequence[tuple[int, str, float]]) -> str:
             f'y="{height - high + 8:.1f}" '
             f'width="{max(step - 2, 1):.1f}" height="{high:.1f}"/></g></a>'
         )
+        layer = name.removesuffix(".weight")
+        if are_named:
+            middle = 44 + (k + 0.5) * step
+            place = f'x="{middle:.1f}" y="{height + 22}" text-anchor="middle"'
+            parts.append(f"<text {place}>{safe(layer)}</text>")
     return (
-        f'<div class="wide"><svg viewBox="0 0 {width + 50} {height + 14}" width="{width + 50}" '
-        f'height="{height + 14}" role="group" aria-label="Gradients by layer">'
+        f'<div class="wide"><svg viewBox="0 0 {width + 50} {height + 28}" width="{width + 50}" '
+        f'height="{height + 28}" role="group" aria-label="Gradients by layer">'
         f"{''.join(parts)}</svg></div>"
     )
 

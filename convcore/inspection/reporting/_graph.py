@@ -10,7 +10,7 @@ from convcore.inspection.reporting._text import safe, shape
 
 __all__ = ["draw"]
 
-_WIDTH, _BOX, _HEIGHT, _STEP, _LANE = 436, 352, 46, 64, 12
+_BOX, _HEIGHT, _STEP, _LANE = 352, 46, 64, 12
 _DOT = " \N{MIDDLE DOT} "
 _LANES = 6  # arcs beside one another; further ones share the last lane
 
@@ -43,16 +43,17 @@ def draw(
         That of a picture in a file of its own, which has no links.
     """
     boxes = boxes_of(calls, number, depth)
-    height = (len(boxes) + 1) * _STEP + 40
+    wires, lanes = _wires(edges_of(calls, boxes))
+    width, height = _BOX + 4 + (_LANE * (lanes + 1) if lanes else 0), (len(boxes) + 1) * _STEP + 40
     name = calls[number].name if number else "the net"
     most = max((box.multiply_adds(calls) for box in boxes), default=0)
     own = "" if style is None else ' xmlns="http://www.w3.org/2000/svg"'
     parts = [
-        f'<svg{own} viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" '
+        f'<svg{own} viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="group" aria-label="Graph of {safe(name)}">',
         "" if style is None else f'<style>{style}</style><rect class="paper" '
-        f'width="{_WIDTH}" height="{height}"/>',
-        *_wires(edges_of(calls, boxes)),
+        f'width="{width}" height="{height}"/>',
+        *wires,
         _end(0, f"input {given}"),
     ]  # fmt: skip
     for row, box in enumerate(boxes, 1):
@@ -92,7 +93,9 @@ def _box(
     broken = any(one in bad for number in box.calls for one in inside(calls, number))
     top, share = _top(row), products / most if most else 0
     bar = f'<rect class="bar" x="2" y="{top + _HEIGHT - 4}" width="{share * _BOX:.1f}" height="4"/>'
-    title = f"{calls[box.first].name}: {type}" + (", has NaN or infinities" if broken else "")
+    title = ": ".join(filter(None, (calls[box.first].name, type))) + (
+        ", has NaN or infinities" if broken else ""
+    )
     return (
         f'<g class="box {box.kind(calls)}{" bad" if broken else ""}"><title>{safe(title)}</title>'
         f'<rect x="2" y="{top}" width="{_BOX}" height="{_HEIGHT}" rx="6"/>{bar if share else ""}'
@@ -107,8 +110,8 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
-def _wires(edges: set[tuple[int, int]]) -> list[str]:
-    """Return lines between neighbours, and arcs at the right for all others."""
+def _wires(edges: set[tuple[int, int]]) -> tuple[list[str], int]:
+    """Return lines between neighbours, and arcs at the right for all others; and their lanes."""
     found, taken = [], list[list[tuple[int, int]]]()
     middle, right = _BOX // 2 + 2, _BOX + 2
     for start, end in sorted(edges, key=lambda edge: (edge[1] - edge[0], edge)):
@@ -123,7 +126,7 @@ def _wires(edges: set[tuple[int, int]]) -> list[str]:
             f'V{into - 8}Q{x} {into} {x - 8} {into}H{right}"/>'
             f'<path class="tip" d="M{right} {into}l7 -4v8z"/>'
         )
-    return found
+    return found, len(taken)
 
 
 def _lane(taken: list[list[tuple[int, int]]], start: int, end: int) -> int:

@@ -152,7 +152,8 @@ def _graph(facts: Facts) -> str:
     shown = "".join(f"<div>{picture}</div>" for picture in pictures)
     return (
         '<p class="key">A box is a layer, or a block of layers; choose one to see what is inside. '
-        "Blocks that repeat one another are one box; of blocks of one kind the first is drawn."
+        "Blocks that repeat one another are one box; of blocks of one kind the first is drawn. A "
+        "layer without bytes changes its input in place, or only looks at it in another way."
         '<i class="k1"></i>block<i class="k2"></i>convolution or linear layer'
         '<i class="k3"></i>share of the multiply-adds (MACs)'
         '<i class="k4"></i>has NaN or infinities</p>'
@@ -186,7 +187,8 @@ def _gradients(facts: Facts) -> str:
     return (
         f"<p>Standard deviation of the gradient of {what} by each layer's weights, first layer at "
         "the left, on a logarithmic scale. Bars that fall towards the left are gradients that "
-        f"vanish; bars that rise towards it, gradients that explode.</p>{chart}"
+        "vanish; bars that rise towards it, gradients that explode. Point at a bar for its name, "
+        f"choose it for its layer.</p>{chart}"
     )
 
 

@@ -24,6 +24,7 @@ NETS = {
     "unet": ((1, 3, 32, 32), {"init_features": 8}),
     "autoencoder": ((1, 3, 64, 64), {}),
     **{f"resnet{n}": ((1, 3, 32, 32), {"num_classes": 10}) for n in (34, 50, 101)},
+    **{f"vgg{n}": ((1, 3, 32, 32), {"num_classes": 10}) for n in (11, 16)},
     **{f"vgg{n}_bn": ((1, 3, 32, 32), {"num_classes": 10}) for n in (11, 13, 16, 19)},
 }
 
@@ -188,6 +189,11 @@ def test_backward_products_of_groups_are_counted_by_definition():
     conv = nn.Conv2d(4, 4, 3, groups=4, bias=False)
     found = profiled(conv, convcore.ones(1, 4, 5, 5, requires_grad=True))
     assert found.multiply_adds == 4 * 9 * 9 and found.flops == 2 * 3 * 4 * 9 * 9
+
+
+def test_operations_have_the_names_of_functions():
+    net = nn.Sequential(nn.MaxPool2d(2), nn.Flatten())
+    assert "0.max_pool2d" in named(profiled(net, convcore.rand(1, 1, 4, 4, requires_grad=True)))
 
 
 def test_the_table_fits_100_columns():
