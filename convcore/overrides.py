@@ -284,7 +284,10 @@ class watching:
 
 def unwatched(function: Callable, *args: Any) -> Any:
     """Call a function; what it calls is given to no watcher."""
-    watchers, _state.watchers = _state.watchers, []
+    watchers = _state.watchers
+    if not watchers:
+        return function(*args)
+    _state.watchers = []
     try:
         return function(*args)
     finally:
