@@ -73,7 +73,10 @@ PAGES = {
         "Processes",
         "multiprocessing multiprocessing.spawn futures",
     ),
-    "distributed": ("Distributed training", "distributed"),
+    "distributed": (
+        "Distributed training",
+        "distributed distributed.algorithms.ddp_comm_hooks.default_hooks",
+    ),
     "overrides": ("Subclasses of Tensor", "overrides"),
     "testing": ("Comparisons for tests", "testing"),
     "hub": ("Nets from folders", "hub"),

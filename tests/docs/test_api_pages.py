@@ -58,6 +58,8 @@ def is_shown(module, name, entries, shown):
     """Return whether a name of a module has an entry, in that module or in a room that has it."""
     if module.startswith("convcore.functions") and any((r, name) in entries for r in FUNCTIONS):
         return True
+    if f"{module}.{name}" in {room for room, _ in entries}:  # a module that is a room itself
+        return True
     return (name, identity(module, name)) in shown
 
 
