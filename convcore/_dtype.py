@@ -332,6 +332,9 @@ def _combine(higher: np.dtype, lower: np.dtype) -> np.dtype:
     The lower one counts only if it is of a higher category, and its size does not count beside a
     floating dtype: float32 with a complex number gives complex64.
     """
+    for one in (lower, higher):
+        if one.kind not in _FAMILY:
+            raise TypeError(f"no tensor has the dtype {one}")
     if _FAMILY[lower.kind] <= _FAMILY[higher.kind]:
         return higher
     if lower.kind == "c" and higher.kind == "f":

@@ -119,6 +119,8 @@ class Tensor:
     def _axis(self, dim: int) -> int:
         """Return ``dim`` if there is such an axis, or raise PyTorch's error."""
         rank = self._array.ndim
+        if not hasattr(dim, "__index__"):
+            raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
         if not -max(rank, 1) <= dim < max(rank, 1):
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [{-max(rank, 1)}, "

@@ -87,6 +87,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2.0) -> Tensor:
     return norm(sub(input, other), p)
 
 
+@names_arguments
 def cdist(
     x1: Tensor,
     x2: Tensor,

@@ -22,6 +22,7 @@ from convcore.functions.shape import unsqueeze
 __all__ = ["gaussian_nll_loss", "poisson_nll_loss"]
 
 
+@names_arguments
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,

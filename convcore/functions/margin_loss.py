@@ -179,6 +179,7 @@ def triplet_margin_loss(
     return _reduce(_triplet(anchor, positive, negative, distance, margin, swap), reduction)
 
 
+@names_arguments
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,

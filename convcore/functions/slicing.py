@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._creation.arguments import checked_int
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
 from convcore.autograd.node import describe, record
@@ -52,6 +53,7 @@ def along(axis: int, item: Any) -> Step:
     return itemgetter((*(slice(None),) * axis, item, ...))
 
 
+@names_arguments
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """Return a view of one slice along an axis, which is removed.
 
@@ -131,6 +133,7 @@ def windows(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
             [3, 4]])
     """
     axis = wrap_dim(dimension, self._array.ndim)
+    size, step = checked_int("unfold", "size", size), checked_int("unfold", "step", step)
     if not self._array.ndim:  # one window, which no axis counts
         return select(windows(unsqueeze(self, 0), 0, size, step), 0, 0)
     length = self._array.shape[axis]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._creation.arguments import checked_int
 from convcore._storage import memory_of
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
@@ -62,6 +63,7 @@ def as_strided(
     memory = memory_of(array)
     if storage_offset is None:
         storage_offset = (_address(array) - _address(memory)) // array.itemsize
+    storage_offset = checked_int("as_strided", "storage_offset", storage_offset)
     _check(sizes, steps, storage_offset, array.itemsize, memory.nbytes)
     part = np.ndarray(
         sizes,

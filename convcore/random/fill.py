@@ -233,7 +233,7 @@ def fill_bernoulli(
     """
     generator = resolve(generator)
     if not isinstance(p, np.ndarray):
-        if not 0.0 <= p <= 1.0:
+        if not 0.0 <= checked_number("bernoulli_", p, "p", real=True) <= 1.0:
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
         _fill(array, generator, lambda n: generator._uniform(n, np.dtype(np.float64)) < p)
         return

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, check_tensor, leaf, shape
+from convcore._creation.arguments import DtypeLike, check_tensor, checked_int, leaf, shape
 from convcore._creation.memory import array_like
 from convcore._creation.out import out_dtype
 from convcore._device import check_device, is_meta
@@ -126,6 +126,7 @@ def multinomial(
     check_floating("multinomial", weights)
     if not 1 <= weights.ndim <= 2:
         raise RuntimeError("prob_dist must be 1 or 2 dim")
+    num_samples = checked_int("multinomial", "num_samples", num_samples)
     if num_samples <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > weights.shape[-1]:

@@ -31,8 +31,8 @@ from convcore.verify.cases import Case
 # The tests hold the algorithms to the same (tests/engine/conv/algorithms/test_algorithms.py).
 MOST_EPS = {True: 4.0, False: 12.0}
 # More for numbers of one sign: their sum is the bound itself, and the rounding errors of a running
-# sum grow with the root of its terms.  1.5 times the most that was seen, few_channels' 33 eps in
-# convcore verify --case '1,512,7,7,64,3,1,1 float32 contiguous/contiguous/contiguous positive 3'
+# sum grow with the root of its terms.  1.5 times the most that was seen, 33 eps of 4,608 products
+# in one chain (few_channels, which leaves such sums to others since).
 _EPS_OF_ROOT_TERMS = 0.75
 # Seconds after which a forked child hangs.
 _PATIENCE = 60

@@ -37,7 +37,7 @@ WRONG = ("2", b"2", None, [1], {}, object(), math.nan, 1, np.array(["2"], object
 # What no argument is that takes a number, a shape or a tensor.
 NEVER = (0, 1, 4, 5, 8, 9)
 # Arguments that say what is done with the result, or take any value there is.
-_LEFT_OUT = re.compile(r"^(out|generator|device|layout|requires_grad|pin_memory|names?|dtype)$")
+_LEFT_OUT = re.compile(r"^(out|generator|device|layout|requires_grad|pin_memory|names?|dtype|_.*)$")
 # The interpreter's and NumPy's words for what they were given, not knowing for what.
 UNCLEAR = re.compile(
     r"object is not (iterable|subscriptable|callable|an iterator)|has no len\(\)|"

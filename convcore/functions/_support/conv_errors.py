@@ -11,7 +11,7 @@ from convcore import _hints
 from convcore._dtype_names import C_NAMES
 from convcore._tensor import Tensor, scalar_name
 from convcore.engine.geometry import Steps, is_sequence
-from convcore.functions._support.arguments import typename
+from convcore.functions._support.arguments import is_int, typename
 
 _AXES = ("depth", "height", "width")
 
@@ -47,6 +47,10 @@ def conv_error(
     input, weight, bias : the call's arguments
     steps, others : its other arguments
     """
+    for name, value in {**steps._asdict(), **others}.items():
+        given = value if isinstance(value, tuple | list) else (value,)
+        if not isinstance(value, str) and not all(is_int(one) for one in given):
+            return TypeError(f"{function}(): argument '{name}' must be ints, not {typename(value)}")
     mistaken = cause if isinstance(cause, TypeError) else RuntimeError(str(cause))
     error = next(_errors(function, input, weight, bias, {**steps._asdict(), **others}), mistaken)
     return _hints.hinted(error, _hint(function, input, weight, steps.groups))

@@ -11,7 +11,7 @@ import functools
 import inspect
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -119,9 +119,10 @@ def _kinds(annotation: Any) -> Kinds:
     return tuple(known) if all(word in _TESTS for word, _ in known) else ()
 
 
-_SAME = dict.fromkeys(("list", "tuple", "Iterable", "Size"), "Sequence")
+_SAME = dict.fromkeys(("list", "tuple", "Size"), "Sequence")
 _TESTS: dict[str, Callable[[Any], bool]] = {
     "Sequence": lambda value: isinstance(value, list | tuple),
+    "Iterable": lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes),
     "Tensor": lambda value: isinstance(value, Tensor),
     "int": is_int,
     "float": lambda value: isinstance(value, int | float | np.number | np.bool_),
@@ -134,24 +135,29 @@ _TESTS: dict[str, Callable[[Any], bool]] = {
 
 def _fits(value: Any, kinds: Kinds) -> bool:
     return any(
-        _TESTS[word](value) and (not inner or all(_fits(one, inner) for one in value))
+        _TESTS[word](value) and (not inner or _wrong_element(value, inner) is None)
         for word, inner in kinds
     )
+
+
+def _wrong_element(value: Any, kinds: Kinds) -> tuple[int, Any] | None:
+    """Return the first element of a list that does not fit, and its place; a generator is kept."""
+    elements = enumerate(value) if isinstance(value, list | tuple) else ()
+    return next(((place, one) for place, one in elements if not _fits(one, kinds)), None)
 
 
 def _allowed(kinds: Kinds) -> str:
     """Return in words what fits: int or tuple of ints."""
     words = [f"tuple of {inner[0][0]}s" if inner else word for word, inner in kinds]
-    return " or ".join(words).replace("Sequence", "tuple")
+    return " or ".join(words).replace("Sequence", "tuple").replace("Iterable", "tuple")
 
 
 def _found(value: Any, kinds: Kinds) -> str:
     """Return in words what is there instead: the element at fault, if it is that of a sequence."""
-    inner = dict(kinds).get("Sequence")
-    if inner and isinstance(value, list | tuple):
-        place, wrong = next((n, one) for n, one in enumerate(value) if not _fits(one, inner))
-        return f"but found element of type {typename(wrong)} at pos {place}"
-    return f"not {typename(value)}"
+    wrong = next((_wrong_element(value, inner) for _, inner in kinds if inner), None)
+    if wrong is None:
+        return f"not {typename(value)}"
+    return f"but found element of type {typename(wrong[1])} at pos {wrong[0]}"
 
 
 def names_arguments(function: Function) -> Function:
