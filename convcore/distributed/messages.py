@@ -8,7 +8,6 @@ import numpy as np
 
 from convcore._tensor import Tensor
 from convcore.distributed import buffers
-from convcore.distributed.alone import Alone
 from convcore.distributed.collectives import _nothing, _place
 from convcore.distributed.group import ProcessGroup, _State, members_only, resolve
 from convcore.distributed.work import Work
@@ -128,7 +127,7 @@ def _receipt(
     buffers.checked(tensor)
     _check_tag(tag)
     if src is None and group_src is None:
-        if isinstance(group.comm, Alone):
+        if group.size() == 1:
             raise ValueError("src must be another process than this one, and there is none")
         place = _State.mpi.ANY_SOURCE
     else:

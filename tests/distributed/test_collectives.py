@@ -107,6 +107,10 @@ def test_one_process_of_mpi_is_a_group(tmp_path):
         x = convcore.ones(2)
         dist.all_reduce(x)
         dist.barrier()
+        try:
+            dist.recv(x)  # from anybody, and there is nobody
+        except ValueError as error:
+            assert "src must be another process" in str(error)
         print(dist.rank(), dist.world_size(), x.tolist(), "mpi4py" in sys.modules)
     """
     assert mpi.run(program, 1, tmp_path) == ["0 1 [1.0, 1.0] True"]
