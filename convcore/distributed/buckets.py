@@ -129,18 +129,24 @@ class Bucket:
 
 
 def buckets_of(order: list[int], layouts: list[Layout], first: int, others: int) -> list[Bucket]:
-    """Cut an order of parameters into buckets of one dtype and about some bytes each."""
+    """Cut an order of parameters into buckets of one dtype and about some bytes each.
+
+    They are in the order in which they become full; large gradients do not divide small ones.
+    """
     groups: list[list[int]] = []
-    held, dtype = 0, np.dtype(object)
+    small: list[int] = []
+    held, limit = 0, first
     for i in order:
         layout = layouts[i]
-        limit = first if len(groups) == 1 else others
-        if layout.dtype != dtype or held >= limit or layout.nbytes >= LARGE:
-            groups.append([])
-            held, dtype = 0, layout.dtype
-        groups[-1].append(i)
-        held = others if layout.nbytes >= LARGE else held + layout.nbytes
-    return [Bucket(members, layouts) for members in groups]
+        if layout.nbytes >= LARGE:
+            groups.append([i])
+            continue
+        if small and (layouts[small[0]].dtype != layout.dtype or held >= limit):
+            groups.append(small)
+            small, held, limit = [], 0, others
+        small.append(i)
+        held += layout.nbytes
+    return [Bucket(members, layouts) for members in [*groups, small] if members]
 
 
 class GradBucket:
