@@ -176,8 +176,8 @@ class Plan:
         for arguments, place, value in self._result_slots:
             arguments[place] = value.array_in(made[value.root])
         try:
-            for function, arguments in self._calls:
-                function(*arguments)
+            for function, given in self._calls:
+                function(*given)
         finally:
             for arguments, place, _ in (*self._input_slots, *self._result_slots):
                 arguments[place] = None
