@@ -183,7 +183,7 @@ def _default(
     return result if plain or func in get_default_nowrap_functions() else _as_class(result, cls)
 
 
-_of_tensors = classmethod(_default)
+_of_tensors: Any = classmethod(_default)
 
 
 def _as_class(value: Any, cls: type) -> Any:
