@@ -56,7 +56,7 @@ class Value:
     ) -> None:
         self.shape, self.channels_last = tuple(shape), channels_last
         self.base, self.view = base, view
-        self.narrow = narrow if base is None else base.narrow
+        self.narrow: bool = narrow if base is None else base.narrow
         self.dtype = NARROW if self.narrow else FLOAT
         self.is_dense = strides is None
         self.strides = self._dense_strides() if strides is None else strides
