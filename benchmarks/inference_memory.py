@@ -47,7 +47,8 @@ def fast_net(x):
     with np.load(file) as saved, convcore.no_grad():
         for name in saved.files:
             weights[name].copy_(convcore.from_numpy(saved[name]))
-    return convcore.optimize_for_inference(net.eval(), x, inplace=True)
+    precision = sys.argv[6] or None
+    return convcore.optimize_for_inference(net.eval(), x, precision=precision, inplace=True)
 
 convcore.set_num_threads(threads)
 x = convcore.from_numpy(x)
@@ -84,6 +85,7 @@ def main() -> int:
     """Measure each cell in fresh processes, and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("nets", nargs="*", help="names, as ResNet-18 (default: all six)")
+    parser.add_argument("--precision", choices=["bf16"], default="", help="of convcore's nets")
     parser.add_argument("--check", action="store_true", help="exit 1 if a limit is exceeded")
     request = parser.parse_args()
     peer = all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime"))
@@ -95,7 +97,8 @@ def main() -> int:
                 weights, file = (str(Path(folder, name)) for name in ("net.npz", "net.onnx"))
                 run_child(_SAVE, net.name, task, weights, file if peer else "")
                 shape, options = json.dumps(net.input_shape(task)), json.dumps(dict(net.options))
-                ours = measured(_CONVCORE, weights, threads, shape, net.function, options)
+                given = net.function, options, request.precision
+                ours = measured(_CONVCORE, weights, threads, shape, *given)
                 theirs = measured(_ONNX_RUNTIME, file, threads, shape) if peer else []
             row = "".join(f"{mib:8.0f}" for mib in ours + theirs)
             ratio = ours[0] / theirs[0] if peer else 0.0

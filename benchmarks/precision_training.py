@@ -2,10 +2,13 @@
 
     python benchmarks/precision_training.py --seeds 5 --epochs 8
     python benchmarks/precision_training.py --data patches
+    python benchmarks/precision_training.py --inference
 
 The images are scikit-learn's digits, or patches of its two photographs, of which the net says whose
 they are.  Each seed draws the split (three quarters for training), the first weights and the order
-of the batches; both precisions get the same.  Needs scikit-learn and the extra [bfloat16].
+of the batches; both precisions get the same.  With --inference the net is trained in float32 alone,
+and the second figure is that of `optimize_for_inference` with precision='bf16'.  Needs scikit-learn
+and the extra [bfloat16].
 """
 
 from __future__ import annotations
@@ -71,27 +74,44 @@ _PATCH = 16
 DATA = {"digits": digits, "patches": patches}
 
 
-def accuracy(images: np.ndarray, labels: np.ndarray, seed: int, epochs: int, lower: bool) -> float:
-    """Return the percentage of test images that are recognised after training."""
-    parts = train_test_split(images, labels, random_state=seed, stratify=labels)
-    x, x_test = (convcore.tensor(part).float() for part in parts[:2])
-    y, y_test = (convcore.tensor(part) for part in parts[2:])
+def trained(x: Tensor, y: Tensor, seed: int, epochs: int, lower: bool) -> nn.Module:
+    """Return a net that was trained, under autocast if `lower`, in evaluation mode."""
     convcore.manual_seed(seed)
-    net = resnet8(images.shape[1], len(np.unique(labels)))
+    net = resnet8(x.shape[1], int(y.max()) + 1)
     optimizer = convcore.optim.SGD(net.parameters(), lr=0.05, momentum=0.9, weight_decay=5e-4)
     schedule = convcore.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)
-    autocast = convcore.autocast("cpu", dtype=convcore.bfloat16, enabled=lower)
     for _ in range(epochs):
         for batch in convcore.randperm(len(x)).split(64):
             optimizer.zero_grad()
-            with autocast:
+            with autocast(lower):
                 loss = F.cross_entropy(net(x[batch]), y[batch])
             loss.backward()
             optimizer.step()
         schedule.step()
-    net.eval()
-    with convcore.no_grad(), autocast:
-        return 100 * (net(x_test).argmax(1) == y_test).float().mean().item()
+    return net.eval()
+
+
+def autocast(lower: bool) -> convcore.autocast:
+    """Return the context of a precision."""
+    return convcore.autocast("cpu", dtype=convcore.bfloat16, enabled=lower)
+
+
+def accuracies(
+    images: np.ndarray, labels: np.ndarray, seed: int, epochs: int, inference: bool
+) -> tuple[float, float]:
+    """Return the percentages of test images that are recognised in float32 and in bfloat16."""
+    parts = train_test_split(images, labels, random_state=seed, stratify=labels)
+    x, x_test = (convcore.tensor(part).float() for part in parts[:2])
+    y, y_test = (convcore.tensor(part) for part in parts[2:])
+
+    def accuracy(net: nn.Module, lower: bool = False) -> float:
+        with convcore.no_grad(), autocast(lower):
+            return 100 * (net(x_test).argmax(1) == y_test).float().mean().item()
+
+    net = trained(x, y, seed, epochs, lower=False)
+    if inference:
+        return accuracy(net), accuracy(convcore.optimize_for_inference(net, precision="bf16"))
+    return accuracy(net), accuracy(trained(x, y, seed, epochs, lower=True), lower=True)
 
 
 def main() -> None:
@@ -100,14 +120,18 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--data", choices=DATA, default="digits")
+    parser.add_argument(
+        "--inference", action="store_true", help="train in float32, run in bfloat16"
+    )
     options = parser.parse_args()
     data = DATA[options.data]()
+    way = "bfloat16 inference" if options.inference else "autocast"
     found = []
     for seed in range(options.seeds):
-        found.append([accuracy(*data, seed, options.epochs, lower) for lower in (False, True)])
-        print(f"seed {seed}: float32 {found[-1][0]:.2f} %, autocast {found[-1][1]:.2f} %")
+        found.append(accuracies(*data, seed, options.epochs, options.inference))
+        print(f"seed {seed}: float32 {found[-1][0]:.2f} %, {way} {found[-1][1]:.2f} %")
     exact, lower = map(mean, zip(*found, strict=True))
-    print(f"mean: float32 {exact:.2f} %, autocast {lower:.2f} %, difference {lower - exact:+.2f}")
+    print(f"mean: float32 {exact:.2f} %, {way} {lower:.2f} %, difference {lower - exact:+.2f}")
 
 
 if __name__ == "__main__":
