@@ -45,6 +45,7 @@ SECONDS = 5.0
 BATCH = 2000
 TRACED = 8  # every so many files one's memory is traced, which takes five times as long
 MOST = 1 << 28  # bytes for any file, traced or not
+WHOLE, PICKLE, OLDER = range(3)  # the first byte of an input of guided.py: what the rest is
 
 OPCODES = [bytes([code]) for code in pickle._Unpickler.dispatch]  # type: ignore[attr-defined]
 NUMBERS = [0, 1, 2, 3, 4, 7, 8, 127, 128, 255, 256, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1]
@@ -240,6 +241,14 @@ def draw_file(number: int, files: list[bytes], seed: int, kind: str = "torch") -
             warnings.simplefilter("ignore")
             return _rezipped(content, other, draw)
     return _mutate(content, other, draw, not is_archive)
+
+
+def framed(content: bytes) -> bytes:
+    """Return the file that an input of `guided.py` stands for."""
+    kind, body = content[:1], content[1:]
+    if kind == bytes([PICKLE]):
+        return pickled.checkpoint(body).getvalue()
+    return pickled.older(body).getvalue() if kind == bytes([OLDER]) else body
 
 
 def check(

@@ -1,9 +1,11 @@
+#!/usr/bin/env python
 """Checkpoints drawn by coverage, by atheris (which `pip install atheris` installs on Linux).
 
     python tests/fuzz/guided.py FOLDER -runs=1000000 -max_len=4096
 
-FOLDER keeps what has reached something new, and starts with the seeds of `checkpoints.py`.  What
-is checked is the same; an input that fails is written to a file, which libFuzzer names.
+FOLDER keeps what has reached something new, and starts with the seeds of `checkpoints.py`, and with
+the inputs that `seed_files.py` keeps.  What is checked is the same; an input that fails is written
+to a file, which libFuzzer names.
 """
 
 from __future__ import annotations
@@ -23,29 +25,25 @@ with atheris.instrument_imports(include=["convcore.serialization", "pickle", "zi
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import checkpoints
-import pickled
+import seed_files
 import world
 
 LOOK_EVERY = 20_000  # inputs
-WHOLE, PICKLE, OLDER = range(3)  # the first byte: what the rest is
 
 
 class Target:
     """Reads inputs, and looks at the world now and then."""
 
     def __init__(self) -> None:
+        for content in checkpoints.seeds():
+            checkpoints.check(content)  # what loads lazily is there
         self.count, self.world = 0, world.look()
 
     def __call__(self, content: bytes) -> None:
         """Read a file; raise if anything is wrong with what happens."""
-        kind, body = content[:1], content[1:]
-        if kind == bytes([PICKLE]):
-            body = pickled.checkpoint(body).getvalue()
-        elif kind == bytes([OLDER]):
-            body = pickled.older(body).getvalue()
         if self.count % checkpoints.TRACED == 0:
             tracemalloc.start()
-        _, wrong = checkpoints.check(body)
+        _, wrong = checkpoints.check(checkpoints.framed(content))
         tracemalloc.stop()
         if wrong:
             raise AssertionError(wrong)
@@ -57,15 +55,14 @@ class Target:
 
 
 def main() -> None:
-    folder = next((Path(word) for word in sys.argv[1:] if word[0] != "-"), None)
+    folder = seed_files.unpack("checkpoints", sys.argv[1:])
     if folder is not None:
-        folder.mkdir(exist_ok=True)
         for number, content in enumerate(checkpoints.seeds()):
-            (folder / f"seed-{number}").write_bytes(bytes([WHOLE]) + content)
+            (folder / f"seed-{number}").write_bytes(bytes([checkpoints.WHOLE]) + content)
         for number in range(400):
-            draw = checkpoints.random.Random(number)
+            draw, kind = checkpoints.random.Random(number), checkpoints.PICKLE + number % 2
             parts = b"".join(checkpoints._words(draw) for _ in range(draw.randrange(1, 6)))
-            (folder / f"words-{number}").write_bytes(bytes([PICKLE + number % 2]) + parts)
+            (folder / f"words-{number}").write_bytes(bytes([kind]) + parts)
     atheris.Setup(sys.argv, Target())
     atheris.Fuzz()
 

@@ -24,7 +24,7 @@ from convcore.engine.layers.pooling import (
 )
 from convcore.engine.layers.separable import Map, SeparableMap, map_of, window_weights
 from convcore.engine.layers.windows import pool_axes
-from convcore.engine.runtime.checks import Array
+from convcore.engine.runtime.checks import Array, check_memory
 from convcore.engine.runtime.layout import is_channels_last
 
 
@@ -218,6 +218,7 @@ def adaptive_avg_pool_grad(grad_output: Array, input_size: Sequence[int]) -> Arr
     batch, unbatched, _ = as_batch("grad_output", grad_output, "input_size", sizes, FLOATS)
     outs = batch.shape[2:]
     if batch.size:
+        check_memory((*batch.shape[:2], *sizes), batch.itemsize)
         grads = _adaptive_map(batch, sizes, outs, True)(batch)
     else:
         (grads,) = empty_results(batch, sizes, batch.dtype)
