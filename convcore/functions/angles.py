@@ -117,6 +117,7 @@ def _hypot_backward(
     return mul(over, x) if needs[0] else None, mul(over, y) if needs[1] else None
 
 
+@in_float32
 def angle(input: Tensor) -> Tensor:
     """Return the angle of each complex number in radians; of real ones 0 or, if negative, pi."""
     check_tensor("angle", input)

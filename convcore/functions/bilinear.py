@@ -5,6 +5,7 @@ from __future__ import annotations
 from convcore._tensor import Tensor
 from convcore.functions._support.arguments import check_arguments, check_optional
 from convcore.functions.arithmetic import add
+from convcore.functions.broadcast import cast
 from convcore.functions.matmul import matmul
 from convcore.functions.shape import permute, reshape, squeeze, unsqueeze
 
@@ -38,6 +39,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     maps = reshape(permute(weight, 1, 0, 2), (n_1, n_out * n_2))
     half = reshape(matmul(input1, maps), (*input1.shape[:-1], n_out, n_2))
     out = squeeze(matmul(half, unsqueeze(input2, -1)), -1)
+    if out._array.dtype != input1._array.dtype:  # the products are autocast's, their sum is not
+        out = cast(out, input1._array.dtype)
     return out if bias is None else add(out, bias)
 
 
@@ -48,6 +51,8 @@ def _check(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None) -> None:
         raise RuntimeError(
             f"bilinear(): input dimensions do not match: got {x1.ndim} and {x2.ndim}"
         )
+    if not x1.ndim:
+        raise RuntimeError("bilinear(): inputs must have at least one dimension, got none")
     for axis, (one, other) in enumerate(zip(x1.shape[:-1], x2.shape[:-1], strict=True)):
         if one != other:
             raise RuntimeError(

@@ -16,6 +16,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.naming import names_arguments
+from convcore.functions.arithmetic import mul
 from convcore.functions.broadcast import broadcast_to
 from convcore.functions.matmul import bmm
 from convcore.functions.reduce import sum as sum_over
@@ -77,7 +78,7 @@ def einsum(*args: Any) -> Tensor:
     x, labels = factors[0]
     for position, (y, others) in enumerate(factors[1:], 2):
         kept = set(output).union(*(labels for _, labels in factors[position:]))
-        x, labels = _contract(x, labels, y, others, kept)
+        x, labels = _contract(x, labels, y, others, kept, by_element=True)
     over = [axis for axis, label in enumerate(labels) if label not in output]
     if over:
         x = sum_over(x, over)
@@ -329,9 +330,13 @@ def _expanded(x: Tensor, labels: Labels, sizes: dict[int, int]) -> Tensor:
 
 
 def _contract(
-    x: Tensor, left: Labels, y: Tensor, right: Labels, kept: set[int]
+    x: Tensor, left: Labels, y: Tensor, right: Labels, kept: set[int], by_element: bool = False
 ) -> tuple[Tensor, Labels]:
-    """Return the product of two operands, summed over the labels that nobody keeps."""
+    """Return the product of two operands, summed over the labels that nobody keeps.
+
+    by_element : whether, where nothing is summed, elements are multiplied: in the operands' own
+        dtype under autocast, as PyTorch's einsum does
+    """
     x, left = _summed(x, left, kept.union(right))
     y, right = _summed(y, right, kept.union(left))
     stack = [label for label in left if label in right and label in kept]
@@ -339,8 +344,8 @@ def _contract(
     rows = [label for label in left if label not in right]
     columns = [label for label in right if label not in left]
     sizes = dict(zip(left + right, x._array.shape + y._array.shape, strict=True))
-    left_matrices = _matrices(x, left, stack, rows, inner)
-    product = bmm(left_matrices, _matrices(y, right, stack, inner, columns))
+    matrices = _matrices(x, left, stack, rows, inner), _matrices(y, right, stack, inner, columns)
+    product = (mul if by_element and matrices[0].shape[2] == 1 else bmm)(*matrices)
     labels = stack + rows + columns
     return reshape(product, tuple(sizes[label] for label in labels)), labels
 

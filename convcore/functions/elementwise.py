@@ -355,7 +355,7 @@ def _sign(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind == "b":
         return array.copy(order="K")
     result = np.asarray(np.sign(array))
-    if array.dtype.kind == "f":  # PyTorch has no sign of NaN but 0
+    if array.dtype.kind in "fV":  # bfloat16 is a "V"; PyTorch has no sign of NaN but 0
         np.copyto(result, 0, where=np.isnan(array))
     return result
 

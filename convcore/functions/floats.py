@@ -57,7 +57,7 @@ def signbit(input: Tensor) -> Tensor:
     array = input._array
     if array.dtype.kind == "c":
         raise NotImplementedError("signbit is not implemented for complex tensors.")
-    return wrap(np.asarray(np.signbit(array) if array.dtype.kind == "f" else array < 0))
+    return wrap(np.asarray(np.signbit(array) if array.dtype.kind in "fV" else array < 0))
 
 
 @names_arguments
@@ -66,7 +66,7 @@ def copysign(input: Tensor, other: Any) -> Tensor:
     check_tensor("copysign", input)
     y = operand(other, "copysign()")
     a, b = input._array, y._array if isinstance(y, Tensor) else y
-    if common(a, b).kind not in "fc":
+    if common(a, b).kind not in "fcV":
         a = _as_float(a)
     out = wrap(compute(np.copysign, a, b))
     if mode.enabled:

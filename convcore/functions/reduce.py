@@ -412,7 +412,9 @@ def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 def _logical(ufunc: np.ufunc, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
     array = x._array
-    value = np.asarray(ufunc.reduce(array, axis=axes(dim, array.ndim), keepdims=keepdim))
+    # No axes at all are none here, and not all of them as for sums.
+    over = () if isinstance(dim, tuple | list) and not dim else axes(dim, array.ndim)
+    value = np.asarray(ufunc.reduce(array, axis=over, keepdims=keepdim))
     # PyTorch keeps bytes, which were its bools once.
     return wrap(value.astype(np.uint8 if array.dtype == np.uint8 else bool, copy=False))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from convcore._creation.arguments import checked_number
-from convcore._dtype import common
+from convcore._dtype import common, result_numpy
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
@@ -130,10 +130,14 @@ def _add_scaled(
     node: str, ufunc: np.ufunc, gradients: Callable, value: Any, x: Tensor, a: Tensor, b: Tensor
 ) -> Tensor:
     """Return x + value * ufunc(a, b)."""
-    change = compute(ufunc, a._array, b._array)
+    arrays = [one._array for one in (x, a, b)]
+    if not arrays[0].dtype == arrays[1].dtype == arrays[2].dtype:
+        dtype = result_numpy(*arrays)  # of all three: a product of bytes would wrap around
+        arrays = [array.astype(dtype) for array in arrays]
+    change = compute(ufunc, *arrays[1:])
     if value != 1:
         change = compute(np.multiply, change, value)
-    out = wrap(compute(np.add, x._array, change))
+    out = wrap(compute(np.add, arrays[0], change))
     if mode.enabled:
         record(f"{node}Backward0", (x, a, b), out, fitted(gradients, x, a, b), (a, b))
     return out

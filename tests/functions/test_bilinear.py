@@ -58,3 +58,8 @@ def test_errors_are_pytorchs(torch, shapes):
 def test_the_weight_has_three_axes():
     with pytest.raises(RuntimeError, match="weight must have 3 dimensions"):
         F.bilinear(convcore.ones(2, 3), convcore.ones(2, 4), convcore.ones(5, 3))
+
+
+def test_the_inputs_have_an_axis():
+    with pytest.raises(RuntimeError, match="at least one dimension"):
+        F.bilinear(convcore.ones(()), convcore.ones(()), convcore.ones(5, 1, 1))

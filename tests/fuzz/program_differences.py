@@ -133,7 +133,11 @@ _KNOWN += (
     (r"matrix_power", r"requires_grad", "the power 0 is no function of the matrix"),
     (r"contiguous", r"requires_grad", "a tensor itself, or a view of it"),
     (r"normalize|cosine_similarity", r"second gradient", "at a length of zero"),
-    (r"__setitem__.*\[0, (0|-1)\]", r"gradient", "of several values at a place, any may stay"),
+    (
+        r"__setitem__.*\[\[?0\]?, \[?(0|-1)\]",
+        r"gradient",
+        "of several values at a place, any may stay",
+    ),
     # Where values lie
     (r"\.unfold\(.*, 2, 1\)", r"raises .*more than one element", "windows overlap"),
     (r"as_strided", r"raises ", "only what the tensor itself has"),
@@ -166,6 +170,20 @@ _KNOWN += (
     (r"median", r"requires_grad", "nothing has no median"),
     (r"scatter_reduce", r"raises IndexError", "an empty index of another rank"),
 )
+_KNOWN += (
+    (r"inner\(|tensordot\(", r"dtype b?float16, not float32", "of one element, as of several"),
+    (r"index_copy", r"IndexError.*, not RuntimeError .*setStorage", "another order"),
+    (r"addcdiv", r"does not raise .*can't be cast", "works here"),
+    (r"attention", r"raises .*that has been detached in-place", "it saves its input itself"),
+    (r"cummin|cummax", r"not IndexError", "another order"),
+    (r"index_fill_", r"IndexError.*, not RuntimeError .*is a view", "another order"),
+    (r"F\.bilinear", r"not (RuntimeError .*same dtype|IndexError)", "another order"),
+    (r"requires_grad_", r"does not raise .*view was created in no_grad", "views of before stay"),
+    (r"view_as_real", r"does not raise .*dimension with stride 1", "works here"),
+    (r"atan2", r"gradient", "PyTorch squares bytes"),
+    (r"smooth_l1_loss|huber_loss", r"second gradient", "at the kink, where there is none"),
+    (r"F\.unfold", r"raises NotImplementedError .*'Bool'", "numbers only"),
+)
 KNOWN = [(re.compile(line), re.compile(what), why) for line, what, why in _KNOWN]
 
 _TURNED = r"leaf\(\d*[05],|\.m?T\b|transpose|permute|swapaxes|movedim"  # see `programs.leaf`
@@ -184,8 +202,28 @@ _KNOWN_TOGETHER = (
         r"^gradient \d: value",
         "a hook of a view stays with what the view was",
     ),
-    (r"interpolate\(.*unique\(", r": size", "of numbers that are equal but for rounding"),
+    (
+        r"(interpolate|ldexp|_loss)\(.*unique\(",
+        r": size",
+        "of numbers that are equal but for rounding",
+    ),
     (r"interpolate\(.*//", r"value -?inf .*, not -?[\d.]+e\+1\d$", "of 0 but for rounding"),
+    (r"kl_div\(.*searchsorted\(", r"value \d", "NaN is the largest, as for sort"),
+    (
+        r"(copysign|erfinv|polar)\(.*register_hook",
+        r"second gradient",
+        "a hook of a result, of which PyTorch's gradient is made, or is not",
+    ),
+    (r"'u?int\d+'.*__setitem__", r"does not raise .*a leaf Variable", "integers need no gradient"),
+    (r"unfold\(.*cumsum_\(", r"value", "windows overlap: each is as it was before"),
+    (r"unfold\(.*topk\(", r"\.grad: value|^gradient \d: value", "of equal values any is taken"),
+    (r"ndtr\(.*bucketize\(", r"value \d", "PyTorch's underflows"),
+    (r"gelu\(.*(eq|ne)\(", r"value (True|False)", "PyTorch's cancels"),
+    (
+        r"cross\(.*(all|any|unique|addcdiv)\(",
+        r"value \(?(True|False|inf)|: size",
+        "of 0 but for rounding",
+    ),
     (r"logaddexp2?\(.*[=!]= ", r"value (True|False)", "equal but for rounding"),
 )
 KNOWN_TOGETHER = [(re.compile(a), re.compile(b), why) for a, b, why in _KNOWN_TOGETHER]

@@ -5,8 +5,10 @@
 
 A program is a list of lines, drawn from the templates of `program_lines.py`.  Compared are, of each
 line, its value (type, dtype, size, strides of a view, whether it requires grad) or the class of its
-error; at the end every tensor again, the gradients of the leaves, and the gradients of those.  Each
-difference is printed as the shortest program that still shows it, on one line; those that are
+error; at the end every tensor again, the gradients of the leaves, and the gradients of those.  Some
+programs have lines under autocast, whose dtypes must be PyTorch's, and values to its rounding.
+
+Each difference is printed as the shortest program that still shows it, on one line; those that are
 meant, each with its reason, are in `program_differences.py`.
 """
 
@@ -30,9 +32,11 @@ import program_differences  # noqa: E402
 import program_lines  # noqa: E402
 
 LONGEST = 15  # lines of a program, its first leaves left out
+ROUNDED = 4000  # steps of 1e-6 in one of bfloat16
 LARGEST = 1e4  # values beyond are seldom used again
 DTYPES = ("float32",) * 5 + ("float64",) * 4 + ("int64", "int64", "bool", "complex64")
 DTYPES += ("int32", "uint8", "complex128")
+CASTING = ("",) * 7 + ("bfloat16", "bfloat16", "float16")  # of a program's lines under autocast
 _HOLE = re.compile(r"<([a-zA-Z])(?::([^<>]*))?>")
 _SIZE = re.compile(r"\bx\[[-\d:]+\]")
 
@@ -40,10 +44,19 @@ _SIZE = re.compile(r"\bx\[[-\d:]+\]")
 # Leaves
 
 
+def kind_of(dtype: str) -> str:
+    """Return NumPy's letter for what a dtype holds."""
+    return "f" if dtype == "bfloat16" else np.dtype(dtype).kind
+
+
 def leaf(library: Any, nudge: float, seed: int, dtype: str, size: tuple, grad: bool = False) -> Any:
-    """Return a tensor of a library, its values drawn from a seed; it may lie turned in memory."""
+    """Return a tensor of a library, its values drawn from a seed; it may lie turned in memory.
+
+    nudge : how far values are moved, in terms of float32's and float64's last bits; a number beyond
+        a thousand moves both by as much, for what autocast rounds
+    """
     rng = np.random.default_rng(seed)
-    kind = np.dtype(dtype).kind
+    kind = kind_of(dtype)
     values = np.asarray(rng.integers(-12, 13, size) / 4 if seed % 2 else rng.normal(size=size))
     if kind in "iu":
         values = np.asarray(rng.integers(0 if kind == "u" else -3, 4, size))
@@ -52,10 +65,12 @@ def leaf(library: Any, nudge: float, seed: int, dtype: str, size: tuple, grad: b
     elif kind == "c":
         values = values + 1j * rng.normal(size=size)
     if nudge and kind in "fc":
-        step = nudge * (1e-6 if np.dtype(dtype).itemsize <= 4 * (1 + (kind == "c")) else 1e-13)
+        is_double = dtype in ("float64", "complex128") and abs(nudge) < 1000
+        step = nudge * (1e-13 if is_double else 1e-6)
         values = values + step * rng.normal(size=size) * (1 + np.abs(values))
-    values = np.array(values.astype(dtype))
+    values = np.array(values.astype("float32" if dtype == "bfloat16" else dtype))
     tensor = library.from_numpy(np.array(values.T, order="C").T if seed % 5 == 0 else values)
+    tensor = tensor.bfloat16() if dtype == "bfloat16" else tensor
     return tensor.requires_grad_() if grad else tensor
 
 
@@ -71,6 +86,7 @@ class Draw:
         self.run = Run(torch)
         self.sizes = [2, 3, 1, 4]
         self.rng.shuffle(self.sizes)
+        self.casting = self.pick(CASTING)
         for _ in range(int(self.rng.integers(2, 4))):
             self._new_leaf(self.pick(DTYPES), self._any_size())
         for _ in range(int(self.rng.integers(5, LONGEST + 1))):
@@ -95,7 +111,7 @@ class Draw:
         return name
 
     def _new_leaf(self, dtype: str, size: tuple[int, ...]) -> str:
-        grad = np.dtype(dtype).kind in "fc" and self.chance(0.7)
+        grad = kind_of(dtype) in "fc" and self.chance(0.7)
         text = f"leaf({int(self.rng.integers(10**6))}, '{dtype}', {size}" + ", True)" * grad
         return self._do(text + ")" * (not grad))
 
@@ -111,6 +127,8 @@ class Draw:
         text = _HOLE.sub(fill, template)
         size = self._size(first)
         text = _SIZE.sub(lambda one: repr(_of(size, one[0])), text)
+        if self.casting and self.chance(0.4):
+            text = f"under('{self.casting}', lambda: {text})"
         self._do(text, named="__setitem__" not in text)
 
     def _size(self, first: list[str]) -> tuple[int, ...]:
@@ -275,6 +293,7 @@ class Seen(NamedTuple):
     strides: tuple
     view: bool
     grad: tuple  # whether it requires grad, and whether it is a leaf
+    rounded: bool  # whether a line before was under autocast
 
 
 class Run:
@@ -282,6 +301,7 @@ class Run:
 
     def __init__(self, library: Any, nudge: float = 0.0) -> None:
         self.library, self.seen = library, {}
+        self.rounded = False
         self.leaves: list[str] = []
         self.log: list[Any] = []
         self.globals = {
@@ -289,6 +309,7 @@ class Run:
             "F": library.nn.functional,
             "log": self.log,
             "leaf": lambda *args: leaf(library, nudge, *args),
+            "under": lambda dtype, call: under(library, dtype, call),
         }
         self.names: dict[str, Any] = {}
 
@@ -299,7 +320,8 @@ class Run:
         if any(word not in self.names for word in re.findall(r"\bv\d+\b", body)):
             self.seen[text] = "skipped"
             return
-        value = self._try(lambda: eval(body, self.globals, self.names))
+        self.rounded = self.rounded or "under(" in body
+        value = self._try(lambda: eval(body, self.globals | self.names))
         self.seen[text] = self._look(value)
         if name and not isinstance(value, Failed):
             self.names[name] = value
@@ -323,12 +345,13 @@ class Run:
             plain = plain.resolve_conj().resolve_neg()
         if getattr(plain, "_is_zerotensor", bool)():  # whose numpy() is a segmentation fault
             plain = plain.new_zeros(plain.shape)
-        array = np.array(plain.numpy(force=True))
+        dtype = str(value.dtype).split(".")[-1]
+        array = np.array((plain.float() if dtype == "bfloat16" else plain).numpy(force=True))
         # Strides are promised of views; of what is computed, the memory format.
         view = getattr(value, "_base", None) is not None
         strides = tuple(value.stride()) if array.size else ()
         grad = (bool(value.requires_grad), bool(value.is_leaf))
-        return Seen(array, str(value.dtype).split(".")[-1], strides, view, grad)
+        return Seen(array, dtype, strides, view, grad, self.rounded)
 
     def finish(self) -> dict[str, Any]:
         """Return all that was seen, the tensors at the end, and two orders of gradients."""
@@ -388,6 +411,12 @@ class Run:
         return leaf(self.library, 0.0, 10 * seed + 6, name, tuple(root.shape))
 
 
+def under(library: Any, dtype: str, call: Callable) -> Any:
+    """Return what a call gives under a library's autocast."""
+    with library.autocast("cpu", dtype=getattr(library, dtype)):
+        return call()
+
+
 def ran(library: Any, lines: list[str], nudge: float = 0.0) -> dict[str, Any]:
     """Return what a program gives on a library."""
     run = Run(library, nudge)
@@ -415,7 +444,8 @@ def difference(convcore: Any, torch: Any, lines: list[str]) -> tuple[str, str] |
             return difference(convcore, torch, rest) if place in lines else None
         if what and what.startswith("value"):
             if not nudged:
-                nudged += [ran(torch, lines, nudge) for nudge in (1.0, -1.0, 3.0)]
+                unit = ROUNDED if any("under(" in line for line in lines) else 1.0
+                nudged += [ran(torch, lines, nudge * unit) for nudge in (1.0, -1.0, 3.0)]
             if _ill_conditioned(ours[place], theirs[place], [n.get(place) for n in nudged]):
                 return None  # what follows is drawn into it
         if what:
@@ -496,7 +526,9 @@ def _unlike_values(ours: Seen, theirs: Seen) -> str:
 
 
 def _close(values: np.ndarray, seen: Seen) -> np.ndarray:
-    return np.isclose(values, seen.values, 3e-4, 3e-5 * _scale(seen), equal_nan=True)
+    relative = 2e-2 if seen.rounded else 3e-4
+    absolute = (1e-2 if seen.rounded else 3e-5) * _scale(seen)
+    return np.isclose(values, seen.values, relative, absolute, equal_nan=True)
 
 
 def _scale(seen: Seen) -> float:
@@ -517,7 +549,7 @@ def _ill_conditioned(ours: Seen, theirs: Seen, nudged: list) -> bool:
         gone = np.any([np.isfinite(o) != np.isfinite(base) for o in others], axis=0)
         away = np.abs(ours.values - base)
         bad = ~_close(ours.values, theirs)
-        return bool((gone | (away <= 30 * moved))[bad].all())
+        return bool((gone | (away <= (3 if theirs.rounded else 30) * moved))[bad].all())
 
 
 def minimal(differs: Callable[[list[str]], Any], lines: list[str]) -> list[str]:

@@ -148,9 +148,25 @@ def test_arrays_lie_in_memory_as_they_are_said_to():
     assert functions._laid(values, "repeated").strides[0] == 0
 
 
+def test_calls_under_autocast_are_compared(torch):
+    """A call whose dtype would be another without it."""
+    mm = functions.Function("", "mm")
+    ones = functions.Placeholder(np.ones((2, 2), "f"))
+    for casting, dtype in (("bfloat16", "bfloat16"), ("float64", "float32"), ("", "float32")):
+        for library in (convcore, torch):
+            found, error = functions._called(mm, library, [ones], {}, casting)
+            assert error is not None  # a placeholder is no tensor
+            operands = functions.built(library, [ones, ones])
+            found, error = functions._called(mm, library, operands, {}, casting)
+            assert error is None and str(found.dtype) == f"torch.{dtype}"
+    assert {functions.drawn(seed, mm)[0].casting for seed in range(60)} == {"", *functions.CASTING}
+
+
 def test_the_engine_refuses_what_guided_calls_found():
     with pytest.raises(ValueError, match="antialias needs"):
         engine.interpolate(np.ones((1, 1, 4), "f"), [2], antialias=True)
     nothing, weight = np.ones((0, 4, 4, 4), "f"), np.ones((4, 4, 4, 4), "f")
     with pytest.raises(MemoryError, match="larger than any"):
         engine.conv_forward(nothing, weight, padding=2**31 - 1)
+    with pytest.raises(MemoryError, match="larger than any"):
+        engine.adaptive_avg_pool_grad(np.ones((1, 1, 1, 1, 1), "f"), (2**31 - 1,) * 3)

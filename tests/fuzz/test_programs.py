@@ -68,6 +68,32 @@ MENDED = (
     "v3 = v1.index_fill_(0, lib.tensor([0]), 1)",
     "v0 = leaf(6, 'float64', (1, 4)); v1 = leaf(7, 'float64', (4,), True); "
     "v2 = v0.add_(v1, alpha=2); v4 = v0.register_hook(lambda g: g.neg())",
+    "v0 = lib.addcmul(lib.ones(2), lib.tensor([100, 2], dtype=lib.int8), "
+    "lib.tensor([100, 3], dtype=lib.int8))",
+    "v0 = lib.addcdiv(lib.ones(2), leaf(6, 'float64', ()), lib.ones(2, dtype=lib.int32))",
+    "v0 = lib.any(lib.ones(1, 3), dim=[])",
+    "v0 = F.bilinear(lib.ones(()), lib.ones(()), lib.ones(2, 1, 1))",
+    "v0 = lib.all(lib.zeros(1, 3), dim=(), keepdim=True)",
+    "v0 = lib.linalg.vander(lib.ones(2, 3, dtype=lib.uint8))",
+    "v0 = lib.angle(lib.tensor([-1.0, 2.0]).bfloat16())",
+    "v0 = lib.sign(lib.tensor([float('nan'), -2.0]).bfloat16())",
+    "v0 = lib.signbit(lib.tensor([-0.0, 0.0]).bfloat16())",
+    "v0 = lib.copysign(lib.ones(2, dtype=lib.int8), lib.tensor([-1.0, 2.0]).bfloat16())",
+    *(
+        f"v0 = leaf(6, 'float32', (3, 3), True); v1 = leaf(7, 'float32', (3,), True); "
+        f"v2 = under('bfloat16', lambda: {call})"
+        for call in (
+            "lib.einsum('ij->ji', v0)",
+            "lib.einsum('i,j->ij', v1, v1)",
+            "lib.einsum('ij,jk->ik', v0, v0.bfloat16())",
+            "lib.inner(v1[0], v0)",
+            "lib.linalg.matrix_power(v0, 1)",
+            "lib.cov(v0.int())",
+            "lib.corrcoef(v0)",
+            "F.bilinear(v0, v0, lib.ones(2, 3, 3))",
+            "lib.tensordot(v0[:1], v0[:1], dims=([0], [0]))",
+        )
+    ),
     *(f"v0 = lib.{name}(leaf(6, 'complex64', (3,)), 0)" for name in ("max", "argmin", "sort")),
 )
 

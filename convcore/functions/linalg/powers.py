@@ -193,5 +193,6 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
     if N is not None and N <= 1:
         raise RuntimeError("N must be greater than 1.")
     n = x._array.shape[-1] if N is None else N
-    exponents = wrap(np.arange(n).astype(x._array.dtype))
+    is_whole = x._array.dtype.kind in "iu"  # whose powers are int64
+    exponents = wrap(np.arange(n).astype(np.int64 if is_whole else x._array.dtype))
     return pow(unsqueeze(x, -1), exponents)
