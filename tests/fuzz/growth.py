@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 import convcore
-from convcore import nn, optim
+from convcore import inspection, nn, optim
 from convcore.engine.runtime import memory
 
 ITERATIONS_A_BLOCK = 4
@@ -228,9 +228,33 @@ def errors() -> Callable[[], object]:
     return call
 
 
+def inspected() -> Callable[[], object]:
+    """Blocks that look inside, every second of which an error ends."""
+    net, again = small_net(), itertools.cycle((False, True))
+
+    def interrupt(module: nn.Module, args: tuple, output: convcore.Tensor) -> None:
+        raise ArithmeticError("in the middle of the net")
+
+    blocks = (
+        lambda: inspection.capture(net),
+        lambda: inspection.capture(net, stats=True),
+        lambda: inspection.patch(net, {"2": inspection.zero}, grads={"0": inspection.zero}),
+        lambda: inspection.find_nan(net),
+        lambda: inspection.profile(net),
+    )
+    turns = itertools.cycle(blocks)
+
+    def call() -> None:
+        hook = net[4].register_forward_hook(interrupt) if next(again) else contextlib.nullcontext()
+        with contextlib.suppress(ArithmeticError), hook, next(turns)():
+            net(image().requires_grad_()).sum().backward()
+
+    return call
+
+
 PROGRAMS = {
     make.__name__: make
-    for make in (train, infer, hooks, new_shapes, optimized, many_optimized, errors)
+    for make in (train, infer, hooks, new_shapes, optimized, many_optimized, errors, inspected)
 }
 # What a program that leaks would keep of each iteration.
 LEAKS: dict[str, Callable[[], object]] = {
