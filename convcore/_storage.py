@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation.arguments import checked_number, number_as
 from convcore._device import device as _device
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.engine.runtime import shared
@@ -143,6 +142,9 @@ def _elements_of(function: str, name: str, data: Any, dtype: np.dtype) -> np.nda
             f"{function}(): argument '{name}' must be int or a sequence of numbers, not "
             f"{type(data).__name__}"
         )
+    # Here, for _creation imports this module: `convcore.load`, called first of all, meets it first.
+    from convcore._creation.arguments import checked_number, number_as
+
     numbers = [number_as(checked_number(function, one, name), dtype) for one in data]
     return np.array(numbers, dtype)
 

@@ -33,6 +33,7 @@ LONG = (
     "functions.py --calls=100_000 --start={seed}000000",
     "functions.py --calls=100_000 --start={seed}000000 --integers",
     "far_integers.py",
+    "wrong_types.py",
     "programs.py --count=10_000 --seed={seed}000000",
     "kills.py --count=3_00 --seed={seed}",
     "killed_runs.py --count=1_00 --seed={seed}",

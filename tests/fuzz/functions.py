@@ -125,7 +125,7 @@ def public_functions(
             owner = getattr(owner, part)
         names = dir(owner) if place in PLACES else getattr(owner, "__all__", dir(owner))
         for name in sorted(names):
-            value = getattr(owner, name)
+            value = getattr(owner, name, None)  # names that are missing raise
             public = not name.startswith("_") and callable(value) and not LEFT_OUT.match(name)
             if public and (not isinstance(value, type) or place == classes):
                 found.append(Function(place, name))
