@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -175,7 +176,8 @@ def net_call(
         return peer.net_call(folder / "net.onnx", pictures(net, task))
     plain = format.removesuffix(_COMPILED)
     weights = folder / "weights.npz"
-    return task_call(peer.library, net, task, plain, weights, plain != format, peer.precision)
+    how = plain != format, peer.precision, peer.optimization
+    return task_call(peer.library, net, task, plain, weights, *how)
 
 
 def task_call(
@@ -186,11 +188,13 @@ def task_call(
     weights: Path,
     compiled: bool = False,
     precision: Precision = nullcontext,
+    optimization: Mapping[str, Any] = MappingProxyType({}),
 ) -> Callable[[], Any]:
     """Return a function that does a task; it returns the outputs, or the loss before the step.
 
     compiled : whether the library's ``compile`` has made the net faster
     precision : makes the context of the forward pass and the loss
+    optimization : options of the library's ``optimize_for_inference``, if it has one
     """
     model = loaded(library, net, weights)
     x = library.from_numpy(pictures(net, task))
@@ -202,7 +206,7 @@ def task_call(
         model = library.compile(model)
     if task == TRAIN:
         return training_step(library, net, model, x, precision)
-    return _inference(library, model, x, precision)
+    return _inference(library, model, x, precision, optimization)
 
 
 def training_step(
@@ -229,10 +233,12 @@ def training_step(
     return step
 
 
-def _inference(library: Any, model: Any, x: Any, precision: Precision) -> Callable[[], Any]:
+def _inference(
+    library: Any, model: Any, x: Any, precision: Precision, optimization: Mapping[str, Any]
+) -> Callable[[], Any]:
     optimize = getattr(library, "optimize_for_inference", None)
     if optimize is not None:
-        model = optimize(model, x)
+        model = optimize(model, x, **optimization)
 
     def run() -> Any:
         with library.no_grad(), precision():

@@ -23,6 +23,7 @@ from convcore.bench.nets import (
     NetCell,
     formats_of,
     make_net,
+    net_call,
     net_named,
     save_weights,
     task_call,
@@ -159,10 +160,15 @@ def test_bfloat16_needs_a_processor_that_has_it(flags, isa, words, monkeypatch):
         assert "autocast('cpu', bfloat16)" in about and "avx512_bf16" in about
 
 
-def test_our_bfloat16_net_multiplies_in_bfloat16():
+def test_our_bfloat16_net_rounds_products_and_what_lies_between_layers(tmp_path):
+    lenet = net_named("lenet")
+    save_weights(make_net(convcore, lenet), tmp_path / "weights.npz")
+    exact = net_call(load_peer(OURS), lenet, RUN, "", tmp_path)().numpy()
     try:
         peer = load_peer("convcore_bfloat16")
         assert peer.rounds_to_bfloat16 and peer.library is convcore
+        rounded = net_call(peer, lenet, RUN, "", tmp_path)().numpy()
+        assert 1e-5 < np.abs(rounded - exact).max() / np.abs(exact).max() < 0.1
         assert convcore.backends.conv.fp32_precision == "bf16"
         assert convcore.get_float32_matmul_precision() == "medium"
     finally:

@@ -15,6 +15,7 @@ import importlib.util
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,9 @@ class Peer:
 
     rounds_to_bfloat16: bool = False
     """Whether its nets compute in bfloat16, with 8 bits of precision, wherever it sees fit."""
+
+    optimization: Mapping[str, Any] = MappingProxyType({})
+    """Options of its ``optimize_for_inference``, if it has one."""
 
     library: Any = None
     """The module, of those with PyTorch's names: small operations and nets are written in them."""

@@ -1,13 +1,14 @@
 """convcore and PyTorch as peers: layers without a graph, each gradient alone; and whole nets.
 
-Nets also in bfloat16: convcore's with the products of float32 convolutions and matrices rounded to
-it, PyTorch's as ``torch.autocast("cpu", torch.bfloat16)`` computes them.
+Nets also in bfloat16: convcore's with the factors of float32 convolutions and matrices rounded to
+it, and in inference what lies between layers; PyTorch's under ``autocast("cpu", bfloat16)``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,7 @@ class _Convcore(Peer):
 
 class _ConvcoreBfloat16(_Convcore):
     rounds_to_bfloat16 = True
+    optimization = MappingProxyType({"precision": "bf16"})
 
     def __init__(self) -> None:
         super().__init__()
