@@ -5,6 +5,10 @@ from __future__ import annotations
 import mpi
 import pytest
 
+import convcore
+from convcore import distributed, nn
+from convcore.distributed.algorithms.ddp_comm_hooks import default_hooks
+
 pytestmark = pytest.mark.subprocess
 
 PRELUDE = """
@@ -199,6 +203,33 @@ WRAPPED = """
 
 def test_gradients_are_those_of_one_process_whatever_is_wrapped(tmp_path):
     assert mpi.run(PRELUDE + WRAPPED, 2, tmp_path) == ["0 done", "1 done"]
+
+
+@pytest.mark.parametrize("set_to_none", [True, False])
+@pytest.mark.parametrize("options", [{}, {"gradient_as_bucket_view": True}])
+def test_gradients_set_to_zero_between_passes_stay_so(set_to_none, options):
+    class Either(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+
+        def forward(self, x, first):
+            return self.a(x) if first else self.b(x)
+
+    distributed.init_process_group()
+    try:
+        net = Either()
+        ddp = nn.parallel.DistributedDataParallel(net, find_unused_parameters=True, **options)
+        ddp.register_comm_hook(None, default_hooks.allreduce_hook)
+        for first in (True, False, True):
+            loss = ddp(convcore.ones(3, 2), first).sum()
+            ddp.zero_grad(set_to_none=set_to_none)  # as many programs do: after the forward pass
+            loss.backward()
+            used, unused = (net.a, net.b) if first else (net.b, net.a)
+            assert used.weight.grad.eq(3).all()
+            assert unused.weight.grad is None or unused.weight.grad.eq(0).all()
+    finally:
+        distributed.destroy_process_group()
 
 
 UNEVEN = """

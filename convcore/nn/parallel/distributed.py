@@ -169,7 +169,7 @@ class DistributedDataParallel(Module):
         self._begin_pass(samples)
         output = self.module(*inputs, **kwargs)
         if self.find_unused_parameters or self.static_graph:
-            self._mark_unused(output)
+            self._leave_out_unused(output)
         return output
 
     def _size_of(self, arguments: Any) -> int:
@@ -202,13 +202,12 @@ class DistributedDataParallel(Module):
             copy_from(self._source, list(self.module.buffers()), group)
         return True
 
-    def _mark_unused(self, output: Any) -> None:
+    def _leave_out_unused(self, output: Any) -> None:
         if self._unused is None or not self.static_graph:
             used = _leaves_of(tensors_in(output))
             parameters = enumerate(self._reducer.parameters)
             self._unused = [i for i, parameter in parameters if id(parameter) not in used]
-        for i in self._unused:
-            self._reducer.mark(i, used=False)
+        self._reducer.leave_out(self._unused)
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:

@@ -64,6 +64,7 @@ class Reducer:
         self.factor = 1 / group.size()
         self.overlap = 0.0  # part of the last pass's bytes that were reduced when it had ended
         self._unused = unused
+        self._left_out: list[int] = []
         self._used = np.ones(len(named), np.uint8)
         self._marked: dict[int, None] = {}
         self._launched = 0
@@ -92,6 +93,7 @@ class Reducer:
                 "find_unused_parameters=True a forward pass may leave parameters unused."
             )
         self.factor = factor
+        self._left_out = []
         if self._passes == 1 and self.group.size() > 1:
             self._rebuild(source)
 
@@ -101,8 +103,26 @@ class Reducer:
         self.group.complete(self.group.comm.Ibcast(shared, source), "the order of gradients")
         self.buckets = buckets_of(shared.tolist(), self._layouts, *self._bytes)
 
-    def mark(self, i: int, used: bool = True) -> None:
+    def leave_out(self, unused: list[int]) -> None:
+        """Hear which parameters the pass will not use.
+
+        Their gradients are taken with the first of the others: until then they may be set to zero.
+        """
+        self._left_out = unused
+        if len(unused) == len(self.parameters):  # no other will come
+            self._mark_left_out()
+
+    def mark(self, i: int) -> None:
         """Take a parameter's gradient, which is complete, and begin what can be begun."""
+        self._mark_left_out()
+        self._mark(i)
+
+    def _mark_left_out(self) -> None:
+        unused, self._left_out = self._left_out, []
+        for i in unused:
+            self._mark(i, used=False)
+
+    def _mark(self, i: int, used: bool = True) -> None:
         if i in self._marked:
             raise RuntimeError(
                 f"Expected to mark a variable ready only once, but {self.names[i]} got a gradient "
