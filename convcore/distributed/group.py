@@ -47,7 +47,7 @@ class ProcessGroup:
     ----------
     comm, layers : communicators of mpi4py, or a stand-in for one process
         Of collectives, and of what layers and shards send in a pass, which may come before or after
-        what a hook begins.
+        what a hook begins. RuntimeError in a process that a rank forks: MPI is its parent's.
     ranks : list of int
         The members, by their ranks among all processes.
     timeout : float
@@ -55,22 +55,32 @@ class ProcessGroup:
     """
 
     def __init__(self, comm: Any, ranks: list[int], timeout: float):
-        self.comm = comm
+        self._comm = comm
         self.ranks = ranks
         self.timeout = timeout
         several = len(ranks) > 1
-        self.layers = comm.Dup()
+        self._layers = comm.Dup()
         self.watch = faults.Watch(comm.Dup(), ranks) if several else None
         self._lines = comm.Dup() if several else None
         self.destroyed = False
 
+    @property
+    def comm(self) -> Any:
+        refuse_forks("a process group")
+        return self._comm
+
+    @property
+    def layers(self) -> Any:
+        refuse_forks("a process group")
+        return self._layers
+
     def rank(self) -> int:
         """Return the number of this process in the group."""
-        return self.comm.rank
+        return self._comm.rank
 
     def size(self) -> int:
         """Return the number of processes in the group."""
-        return self.comm.size
+        return self._comm.size
 
     def place_of(self, rank: int, name: str) -> int:
         """Return the place in the group of a process, given by its rank among all.
@@ -88,6 +98,7 @@ class ProcessGroup:
 
     def wait(self, request: Any, what: str, limit: float | None = None) -> None:
         """Wait for a request; see `faults.wait`."""
+        refuse_forks("a process group")
         faults.wait(request, what, self.watch, self.timeout if limit is None else limit)
 
     def agreed(self, request: Any, what: str) -> Any:
@@ -103,7 +114,7 @@ class ProcessGroup:
     def free(self) -> None:
         """Give back the communicators, of which MPI has some 2,000."""
         self.destroyed = True
-        own = [self._lines, self.watch and self.watch.comm, self.layers, self.comm]
+        own = [self._lines, self.watch and self.watch.comm, self._layers, self._comm]
         for comm in own:
             if comm is not None:
                 comm.Free()
@@ -113,6 +124,17 @@ class GroupMember:
     """What `new_group` returns in a process that is no member: functions do nothing with it."""
 
     NON_GROUP_MEMBER: Any = type("NonGroupMember", (), {"__repr__": lambda _: "NON_GROUP_MEMBER"})()
+
+
+def _is_fork() -> bool:
+    """Return whether this process was forked by a rank."""
+    return _State.process not in (None, os.getpid())
+
+
+def refuse_forks(name: str) -> None:
+    """Raise RuntimeError in a process that a rank forks, where MPI would break its parent's."""
+    if _is_fork():
+        raise RuntimeError(f"{name} cannot be used in a process that a rank forks")
 
 
 def members_only(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
@@ -127,9 +149,7 @@ def members_only(function: Callable[_Parameters, _Result]) -> Callable[_Paramete
             text = f"Running {function.__name__} on global rank {get_rank()} which does not belong "
             warnings.warn(text + "to the given group.", stacklevel=2)
             return None
-        if _State.process not in (None, os.getpid()):
-            name = function.__name__
-            raise RuntimeError(f"{name} cannot be called in a process that a rank forks")
+        refuse_forks(function.__name__)
         return function(*args, **kwargs)
 
     return called
@@ -192,7 +212,8 @@ def init_process_group(
     ValueError
         Another backend, rank or number of processes; a time limit that is not above 0.
     RuntimeError
-        There is a group already; MPI was initialized for a single thread.
+        There is a group already; MPI was initialized for a single thread; a rank forked this
+        process.
     ImportError
         Several processes were started, and there is no MPI: ``pip install 'convcore[mpi]'``.
 
@@ -207,6 +228,7 @@ def init_process_group(
         raise ValueError(f"backend must be 'mpi' or None, but got {backend!r}: MPI is the only one")
     if _State.group is not None:
         raise RuntimeError("trying to initialize the default process group twice!")
+    refuse_forks("init_process_group")
     limit = seconds(default_pg_timeout if timeout is None else timeout)
     mpi = _mpi.load() if backend or _mpi.launched() > 1 else None
     world: Any = Alone() if mpi is None else mpi.COMM_WORLD
@@ -233,6 +255,8 @@ def init(timeout: float | timedelta | None = None) -> None:
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """Leave a group; the default group with all others.
 
+    A process that a rank forks forgets it, and tells nobody.
+
     Raises
     ------
     ValueError
@@ -245,13 +269,14 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     if failing := sys.exc_info()[0] is not None:
         left.destroyed = True
     for one in [*_State.others, default] if left is default else [left]:
-        if not failing and not one.destroyed:
+        if not failing and not one.destroyed and not _is_fork():
             one.free()
     if left is not default:
         return
     if _State.hook is not None and not failing:
         sys.excepthook = _State.hook
-        faults.Progress.leave()
+        if not _is_fork():
+            faults.Progress.leave()
     _State.group = _State.hook = None
     _State.others = []
 
@@ -356,6 +381,8 @@ def new_group(
     ------
     ValueError
         A rank that there is not, or twice.
+    RuntimeError
+        A rank forked this process.
     """
     default = resolve(None)
     if backend not in (None, "mpi"):
@@ -364,6 +391,7 @@ def new_group(
     if not members or not set(members) <= set(default.ranks) or len(set(members)) < len(members):
         raise ValueError(f"ranks must be different ones of {default.ranks}, but got {ranks}")
     limit = default.timeout if timeout is None else seconds(timeout)
+    refuse_forks("new_group")
     if isinstance(default.comm, Alone):
         return _kept(ProcessGroup(Alone(), members, limit))
     # All come, and with the same list, before what has no time limit.

@@ -143,8 +143,47 @@ def test_a_forked_process_may_end_and_may_not_communicate(tmp_path):
     assert (process.returncode, sorted(printed.split("\n"))) == (0, ["", "0 has 4", "1 has 4"]), (
         errors
     )
-    assert errors.count("RuntimeError: all_reduce cannot be called in a process that a rank") == 2
+    assert errors.count("RuntimeError: all_reduce cannot be used in a process that a rank") == 2
     assert "MPI" not in errors
+
+
+FORKED = """
+    import os, convcore as torch, convcore.distributed as dist
+    from convcore import nn
+    from convcore.nn.parallel import DistributedDataParallel as DDP
+
+    dist.init_process_group("mpi", timeout=20)
+    me = dist.get_rank()
+    ddp = DDP(nn.Linear(2, 2))
+    work = dist.all_reduce(torch.ones(10**6), async_op=True)
+    if me == 0 and (child := os.fork()) == 0:
+        def refused(function):
+            try:
+                function()
+            except RuntimeError as error:
+                assert "cannot be used in a process that a rank forks" in str(error), error
+            else:
+                raise AssertionError("it communicates")
+
+        refused(lambda: dist.new_group([0]))
+        refused(lambda: ddp(torch.ones(1, 2)))
+        refused(lambda: DDP(nn.Linear(2, 2)))
+        refused(work.wait)
+        dist.destroy_process_group()  # which tells nobody
+        refused(lambda: dist.init_process_group("mpi"))
+        os._exit(0)
+    if me == 0:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert work.wait()
+    ddp(torch.ones(1, 2)).sum().backward()
+    dist.new_group([0])
+    dist.destroy_process_group()
+    print(me, "done", flush=True)
+"""
+
+
+def test_no_part_of_a_group_is_used_in_a_forked_process(tmp_path):
+    assert mpi.run(FORKED, 2, tmp_path) == ["0 done", "1 done"]
 
 
 BUSY = """
