@@ -669,8 +669,8 @@ def _t(r: Recorder, y: Any, *, input: Any) -> list[str]:
 
 
 @translates("squeeze")
-def _squeeze(r: Recorder, y: Any, *, input: Any, dim: Any) -> list[str]:
-    axes = range(input.ndim) if dim is None else _tuple(dim, 1)
+def _squeeze(r: Recorder, y: Any, *, input: Any, dim: Any, more: tuple[int, ...]) -> list[str]:
+    axes = range(input.ndim) if dim is None else [*_tuple(dim, 1), *more]
     gone = [a % input.ndim for a in axes if input.shape[a] == 1]
     return (
         r.node("Squeeze", [r.name(input), _ints(r, gone)])

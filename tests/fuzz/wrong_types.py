@@ -141,7 +141,7 @@ def call(number: int, only: str, compare: bool) -> tuple[Any, str]:
         return place, ""
     given = list(drawn[1:])
     ours = functions.built(convcore, given)
-    _, error = functions._called(place.function.of(convcore), *ours)
+    _, error = functions._called(place.function, convcore, *ours)
     if error is not None:
         said = functions._bad_error(error) or _unclear(place, error)
         return place, said and f"{WRONG[which]!r}: {said}"
@@ -161,11 +161,13 @@ def _only_pytorch_refuses(place: Place, seed: int, given: list) -> bool:
     """Return whether PyTorch makes the right call, and not the wrong one."""
     import torch
 
-    function = place.function.of(torch)
-    if function is None:
+    function = place.function
+    if function.of(torch) is None:
         return False
     both = list(_right(place.function, seed)[1:]), given
-    right, wrong = (functions._called(function, *functions.built(torch, one))[1] for one in both)
+    right, wrong = (
+        functions._called(function, torch, *functions.built(torch, one))[1] for one in both
+    )
     return right is None and wrong is not None
 
 

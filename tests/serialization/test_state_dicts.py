@@ -253,10 +253,10 @@ DAMAGED = {
     "dtype": (framed({"a": one("F8_E4M3", (8,))}, bytes(8)), "dtype 'F8_E4M3': BOOL"),
     "keys": (framed({"a": one(x=1)}, bytes(8)), "no dtype, shape"),
     "twice": (framed(b'{"a":{},"a":{}}'), "twice"),
-    "no json": (framed(b"{nothing"), "damaged: JSONDecodeError"),
-    "no text": (framed(b"{\xff"), "damaged: UnicodeDecodeError"),
-    "deep": (framed(b'{"a":' + b"[" * 9999), "damaged: RecursionError"),
-    "digits": (framed(b'{"a":' + b"9" * 9999 + b"}"), "damaged: ValueError"),
+    "no json": (framed(b"{nothing"), r"damaged: its parts .* \(JSONDecodeError"),
+    "no text": (framed(b"{\xff"), "damaged: a text in it cannot be decoded"),
+    "deep": (framed(b'{"a":' + b"[" * 9999), "damaged: its objects are nested too deeply"),
+    "digits": (framed(b'{"a":' + b"9" * 9999 + b"}"), r"damaged: its parts .* \(ValueError"),
     "no dict": (framed(b"[]"), "something else"),
     "metadata": (framed({"__metadata__": {"a": 1}}), "metadata are damaged"),
 }
@@ -333,7 +333,7 @@ DAMAGED_NPZ = {
     "bomb": (zipped({"a": npy(np.zeros(10**6))}, zipfile.ZIP_DEFLATED), "inflates to more than"),
     "method": (zipped({"a": npy(np.zeros(9))}, zipfile.ZIP_BZIP2), "other means than deflate"),
     "version": (zipped({"a": of_header(header(), bytes(8), b"\x03\x00")}), "version"),
-    "no header": (zipped({"a": b"abcdefgh"}), "damaged: ValueError"),
+    "no header": (zipped({"a": b"abcdefgh"}), r"damaged: its parts .* \(ValueError"),
     "long header": (zipped({"a": of_header(header() + " " * 20000, bytes(8))}), "damaged"),
     "metadata": (zipped({"__metadata__": npy(np.zeros(2, np.uint8))}), "damaged"),
     "no texts": (
