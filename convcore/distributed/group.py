@@ -66,11 +66,13 @@ class ProcessGroup:
 
     @property
     def comm(self) -> Any:
+        """The communicator of collectives."""
         refuse_forks("a process group")
         return self._comm
 
     @property
     def layers(self) -> Any:
+        """The communicator of what layers and shards send."""
         refuse_forks("a process group")
         return self._layers
 
