@@ -102,3 +102,10 @@ class Activated(Module):
             delattr(input, _ACTIVATED)  # once: the layer may be called on its own result
             return input
         return self.activation(input)
+
+
+def forget_packed(model: Module) -> None:
+    """Drop the packed weights of a net's convolutions; those that a plan reads stay with it."""
+    for layer in model.modules():
+        if isinstance(layer, PrepackedConv):
+            layer.prepacked.forget()

@@ -16,7 +16,7 @@ from convcore.engine.conv.epilogue import Activation
 from convcore.engine.runtime import memory
 from convcore.inference.batch_norm_folding import channels_last, folded
 from convcore.inference.layer_trace import DifferentiatedError, Run, Trace
-from convcore.inference.layers import Activated, PrepackedConv
+from convcore.inference.layers import Activated, PrepackedConv, forget_packed
 from convcore.inference.plan_cache import PlanCache
 from convcore.inference.validation import agree, copy_of, differences
 
@@ -190,6 +190,7 @@ class OptimizedModule(nn.Module):
                 exact = self._fuse(args)
             self._fused = True
             if self._precision is not None:
+                forget_packed(self.model)
                 found = differences(exact, self.forward(*_copies(args)))
                 self.difference, self.mean_difference = found
         memory.empty_cache()  # of the runs, which took more than later ones

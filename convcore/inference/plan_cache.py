@@ -16,6 +16,7 @@ from convcore.engine.runtime import memory
 from convcore.engine.runtime.threads import get_num_threads
 from convcore.inference.execution_plan import Plan
 from convcore.inference.layer_trace import recording
+from convcore.inference.layers import forget_packed
 from convcore.inference.lowering import plan_of
 from convcore.inference.op_graph import Constants
 from convcore.inference.plan_builder import UnplannedError
@@ -122,6 +123,7 @@ class PlanCache:
                 plan = plan_of(leaf, results, constants, self._narrow)
                 if not self._is_right(plan, input):
                     raise UnplannedError("what is done does not show in the graph")
+                forget_packed(self._model)  # of the net's own runs, which may be packed otherwise
                 return plan, [plan], kept
             finally:
                 for parameter in parameters:

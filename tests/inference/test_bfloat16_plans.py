@@ -181,3 +181,28 @@ def test_tensors_stay_float32_under_the_switch_alone():
     with convcore.backends.conv.flags(fp32_precision="bf16"):
         fast(x)
     assert not narrow_values(plan_of(fast))
+
+
+def packings(fast):
+    """Return how often the weights of a net's convolutions lie packed beside those of its plans."""
+    layers = [layer for layer in fast.modules() if hasattr(layer, "prepacked")]
+    assert layers
+    return [len(layer.prepacked._executables) for layer in layers]
+
+
+@pytest.mark.parametrize("precision", [None, "bf16"])
+def test_packed_weights_are_held_once_by_the_plan(precision):
+    net, x = models.resnet18(num_classes=5).eval(), convcore.randn(1, 3, 64, 64)
+    fast = optimize_for_inference(net, x, precision=precision)
+    expected = fast(x)
+    assert plan_of(fast) and not any(packings(fast))
+    assert convcore.equal(fast(x), expected)
+
+
+def test_without_a_plan_they_are_packed_once_for_all_calls():
+    net = Function(lambda net, x: net.conv(x) + float(x[0, 0, 0, 0] > 9), conv=nn.Conv2d(8, 8, 3))
+    net, x = net.eval(), convcore.randn(1, 8, 9, 9)
+    fast = optimize_for_inference(net, x, precision="bf16")
+    expected = fast(x)
+    assert packings(fast) == [1]
+    assert convcore.equal(fast(x), expected)

@@ -114,6 +114,11 @@ class PrepackedConvolution:
         """Return the executable alone: nothing is packed."""
         return self._executable(shape, strides, dtype, narrow, current())
 
+    def forget(self) -> None:
+        """Drop what is prepared; who holds a block keeps it, and later calls pack anew."""
+        with self._lock:
+            self._executables = {}
+
     def _cache(self, key: tuple[Any, ...]) -> _Prepared:
         """Prepare for an input of a new shape; drop the oldest where there are too many."""
         with self._lock:
