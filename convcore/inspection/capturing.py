@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from convcore import nn
@@ -24,8 +24,8 @@ __all__ = ["Capture", "capture"]
 _KINDS = ("output", "grad")
 
 
-class Capture:
-    """What `capture` found.
+class Capture(Mapping):
+    """What `capture` found: a mapping of the outputs, with the gradients beside it.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Capture:
         limit: int | None,
     ) -> None:
         self.output = Values(detach)
-        self.grad = Values(detach)
+        self.grad = Values(detach, without="no gradient came: is backward() called in the block?")
         self.passes = 0
         self.left_out: list[str] = []
         self._detach = detach
@@ -68,6 +68,16 @@ class Capture:
     def __getitem__(self, name: str) -> Any:
         """Return an output by the name of its call."""
         return self.output[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.output)
+
+    def __len__(self) -> int:
+        return len(self.output)
+
+    def __repr__(self) -> str:
+        parts = ("output", self.output), ("grad", self.grad)
+        return "\n".join(f"{kind} of\n{values}" for kind, values in parts if values) or "nothing"
 
     def __enter__(self) -> Capture:
         stream = None if self._path is None else Stream(self._path)

@@ -591,3 +591,35 @@ def test_what_is_captured_dies_with_the_capture():
         assert convcore.memory_stats()["allocated_bytes.current"] == before
     finally:
         gc.enable()
+
+
+def test_a_capture_is_a_mapping_of_outputs_and_shows_what_it_has():
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU())
+    with inspection.capture(net) as found:
+        assert not found and repr(found) == "nothing"
+        net(convcore.ones(1, 1, 4, 4)).sum().backward()
+    assert list(found) == list(found.keys()) == ["0", "1", "output"]
+    assert len(found) == 3 and "1" in found and "2" not in found
+    assert dict(found.items())["1"] is found["1"]
+    shown = repr(found).splitlines()
+    assert shown[:2] == ["output of", "0: [1, 2, 2, 2] torch.float32"] and "grad of" in shown
+
+
+def test_a_gradient_without_a_backward_pass_says_so():
+    net = nn.Sequential(nn.ReLU())
+    with inspection.capture(net) as found:
+        net(convcore.ones(2))
+    with pytest.raises(KeyError, match=r"0; no gradient came: is backward\(\) called in the block"):
+        found.grad["0"]
+
+
+def test_classes_that_no_call_is_of_are_refused_unless_another_is():
+    net = nn.Sequential(nn.ReLU())
+    with (
+        pytest.raises(ValueError, match="select: no call is of a Tanh or a Conv2d"),
+        inspection.capture(net, (nn.Tanh, nn.Conv2d)),
+    ):
+        net(convcore.ones(2))
+    with inspection.capture(net, (nn.Tanh, nn.ReLU)) as found:
+        net(convcore.ones(2))
+    assert list(found) == ["0"]

@@ -26,6 +26,7 @@ class Selection:
     def __init__(self, given: Any, argument: str = "select") -> None:
         self._argument = argument
         self._rules: list[Any] = []
+        self._classes: list[str] = []
         self._found: dict[str, list[int]] = {}
         self._unused: dict[int, str] = {}
         many = given if isinstance(given, list | tuple | set | frozenset) else [given]
@@ -39,6 +40,7 @@ class Selection:
             if given_name(one):
                 self._unused[number] = one
         elif isinstance(one, type) and issubclass(one, nn.Module):
+            self._classes.append(one.__name__)
             self._rules.append(lambda name, maker: isinstance(maker, one))
         elif callable(one) and not isinstance(one, type):
             self._rules.append(one)
@@ -59,7 +61,7 @@ class Selection:
         return found
 
     def check(self, names: Iterable[str]) -> None:
-        """Refuse globs that no call fitted.
+        """Refuse globs that no call fitted, and classes of which there was no call at all.
 
         Raises
         ------
@@ -70,6 +72,9 @@ class Selection:
             uncalled = any(self._rules[number](name, None) for name in names)
             why = ", whose modules were not called" if uncalled else nearest_of(glob, names)
             raise ValueError(f"{self._argument}: no call fits {glob!r}{why}")
+        classes_alone = 0 < len(self._classes) == len(self._rules)
+        if classes_alone and not any(self._found.values()):
+            raise ValueError(f"{self._argument}: no call is of a {' or a '.join(self._classes)}")
 
 
 def given_name(glob: str) -> bool:

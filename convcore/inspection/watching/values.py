@@ -68,10 +68,18 @@ class Values(Mapping):
 
     Reading a name that is not there raises a KeyError with the nearest ones, and reading a tensor
     that was changed in place, by something that `capture` did not see, a RuntimeError.
+
+    Parameters
+    ----------
+    detach : bool
+        Whether tensors are kept outside the graph.
+    without : str
+        What to say of any name while there are no values at all.
     """
 
-    def __init__(self, detach: bool = True) -> None:
+    def __init__(self, detach: bool = True, without: str = "") -> None:
         self._detach = detach
+        self._without = without
         self._found: dict[str, Any] = {}
         self._awaited: dict[str, None] = {}
         self._sharing: dict[int, list[Kept]] = {}  # by the version counter that memory shares
@@ -122,7 +130,9 @@ class Values(Mapping):
         try:
             value = self._found[name]
         except KeyError:
-            raise KeyError(f"{name}{nearest_of(str(name), self._found)}") from None
+            near = nearest_of(str(name), self._found)
+            why = f"; {self._without}" if self._without and not self._found else near
+            raise KeyError(f"{name}{why}") from None
         return value.read(name, self._hold) if isinstance(value, Kept | Recipe) else value
 
     def __contains__(self, name: object) -> bool:
