@@ -31,16 +31,22 @@ class Future(Generic[_T]):
 
     def __init__(self, *, devices: Any = None) -> None:
         self._future: futures.Future = futures.Future()
+        # Communications that complete it, which no thread moves on: whoever waits does.
+        self._sources: list[Any] = []
 
     def __getstate__(self) -> Any:
         raise RuntimeError("Can not pickle torch.futures.Future")
 
     def done(self) -> bool:
         """Return whether there is a value or an exception."""
+        for source in self._sources:
+            source.is_completed()
         return self._future.done()
 
     def wait(self) -> _T:
         """Wait for the value and return it; an exception that was set is raised."""
+        for source in self._sources:
+            source.wait()
         return self._future.result()
 
     def value(self) -> _T:
@@ -60,7 +66,8 @@ class Future(Generic[_T]):
 
         An exception in the callback becomes a RuntimeError in the future that is returned.
         """
-        following: Future[Any] = self._new()
+        following: Future[Any] = Future()
+        following._sources = self._sources
 
         def call(_: Any) -> None:
             try:
@@ -77,10 +84,6 @@ class Future(Generic[_T]):
 
         self._future.add_done_callback(call)
         return following
-
-    def _new(self) -> Future[Any]:
-        """Return a future that this one's value completes."""
-        return Future()
 
     def add_done_callback(self, callback: Callable[[Future[_T]], None]) -> None:
         """Call ``callback(self)`` when this future is done, at once if it is."""
@@ -123,6 +126,7 @@ def collect_all(futures: list[Future]) -> Future[list[Future]]:
     if any(future is None for future in futures):
         raise RuntimeError("Future can't be None")
     whole: Future[list[Future]] = Future()
+    whole._sources = [source for future in futures for source in future._sources]
     missing = len(futures)
     lock = threading.Lock()
 
@@ -131,7 +135,7 @@ def collect_all(futures: list[Future]) -> Future[list[Future]]:
         error = future._future.exception()
         with lock:
             missing -= 1
-            if whole.done() or (missing and error is None):
+            if whole._future.done() or (missing and error is None):
                 return
             if error is None:
                 whole.set_result(futures)

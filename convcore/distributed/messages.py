@@ -34,8 +34,10 @@ class _Receipt:
 
     def Test(self) -> bool:
         """Return whether the message is here."""
+        if self._done:
+            return True
         try:
-            self._done = self._done or self._request.Test(self._status)
+            self._done = self._request.Test(self._status)
             self._found = self._status.Get_count()
         except _State.mpi.Exception as error:
             if error.Get_error_class() != _State.mpi.ERR_TRUNCATE:

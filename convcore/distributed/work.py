@@ -48,7 +48,7 @@ class Work:
         self._request = request
         self._finish: Callable[[], None] | None = finish
         self._results = list(results)
-        self._future: WorkFuture | None = None
+        self._future: Future | None = None
 
     def _goes_on(self) -> bool:
         if self._finish is None:
@@ -57,17 +57,18 @@ class Work:
         return getattr(self._request, "failed", False) or not self._request.Test()
 
     def _end(self) -> None:
-        finish, self._finish = self._finish, None
-        if finish is None:
+        if self._finish is None:
             return
-        finish()
+        self._finish()  # raises again where it is asked again
+        self._finish = None
         if self._future is not None:
             self._future.set_result(self._results)
 
     def get_future(self) -> Future[list[Tensor]]:
         """Return the future of the tensors that get the result; its `wait` is this one's."""
         if self._future is None:
-            self._future = WorkFuture(self)
+            self._future = Future()
+            self._future._sources = [self]
             if self._finish is None:
                 self._future.set_result(self._results)
         return self._future
@@ -95,24 +96,3 @@ class Work:
             self._group.wait(self._request, self._what, limit)
             self._end()
         return True
-
-
-class WorkFuture(Future):
-    """A future that a communication completes: no thread does, so that asking moves it on."""
-
-    def __init__(self, work: Work) -> None:
-        super().__init__()
-        self._work = work
-
-    def _new(self) -> Future[Any]:
-        return WorkFuture(self._work)
-
-    def done(self) -> bool:
-        """Return whether the value is there."""
-        self._work.is_completed()
-        return super().done()
-
-    def wait(self) -> Any:
-        """Wait for the communication, and return the value."""
-        self._work.wait()
-        return super().wait()

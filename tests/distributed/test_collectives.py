@@ -87,6 +87,11 @@ COLLECTIVES = """
     except ValueError as error:
         assert "needs floating point" in str(error)
     assert list(torch.utils.data.DistributedSampler(range(8), shuffle=False)) == [*range(me, 8, n)]
+    # Futures of several, which whoever waits moves on.
+    begun = [dist.all_reduce(torch.ones(2) * i, async_op=True).get_future() for i in range(3)]
+    first, whole = torch.futures.wait_all(begun[:2]), torch.futures.collect_all(begun)
+    assert [one.tolist() for one, in first] == [[0, 0], [n, n]]
+    assert whole.then(lambda done: len(done.value())).wait() == 3 and whole.done()
     print(me, "of", n)
     dist.destroy_process_group()
 """

@@ -44,13 +44,15 @@ MESSAGES = """
             dist.send(torch.ones(2), 0)
         if me == 0:
             x = torch.zeros(size)
-            try:
-                dist.recv(x, 1)
-            except ValueError as error:
-                assert f"tensor has {4 * size} bytes, but the message has" in str(error)
-                assert not x.any()
-            else:
-                raise AssertionError(size)
+            work = dist.irecv(x, 1)
+            for wait in (work.wait, work.get_future().wait, work.wait):
+                try:
+                    wait()
+                except ValueError as error:
+                    assert f"tensor has {4 * size} bytes, but the message has" in str(error)
+                    assert not x.any()
+                else:
+                    raise AssertionError(size)
         dist.barrier()
     try:
         dist.send(torch.ones(1), me)
