@@ -64,6 +64,14 @@ class ProcessGroup:
         self._lines = comm.Dup() if several else None
         self.destroyed = False
 
+    def __deepcopy__(self, memo: dict) -> ProcessGroup:
+        return self
+
+    def __reduce__(self) -> tuple:
+        if self is not _State.group:
+            raise RuntimeError("only the default process group can be pickled")
+        return resolve, (None,)
+
     @property
     def comm(self) -> Any:
         """The communicator of collectives."""

@@ -12,7 +12,7 @@ from convcore.distributed.algorithms.ddp_comm_hooks import default_hooks
 pytestmark = pytest.mark.subprocess
 
 PRELUDE = """
-    import contextlib, copy, dataclasses, importlib.util, warnings
+    import contextlib, copy, dataclasses, importlib.util, pickle, warnings, weakref
     import numpy as np, convcore as torch, convcore.distributed as dist
     from convcore import nn
     from convcore.nn.parallel import DistributedDataParallel as DDP
@@ -57,8 +57,11 @@ WRAPPED = """
     class Output:
         scores: object
 
+    def same(y):
+        return y
+
     class Net(nn.Module):
-        def __init__(self, checkpointed=False, twice=False, returns=lambda y: y):
+        def __init__(self, checkpointed=False, twice=False, returns=same):
             super().__init__()
             self.conv, self.norm = nn.Conv2d(3, 8, 3), nn.GroupNorm(2, 8)
             self.middle = nn.Linear(8, 8)
@@ -156,6 +159,22 @@ WRAPPED = """
         assert as_views == any(np.shares_memory(p.grad.numpy(), bucket.elements)
                                for p in ddp.parameters() if p.grad is not None)
 
+    # A wrapper that is gone takes part no longer, one that is copied or pickled goes on.
+    buckets.LARGE = 500
+    ddp = DDP(Net(), find_unused_parameters=True)
+    for again in (lambda ddp: DDP(ddp.module, find_unused_parameters=True), copy.deepcopy,
+                  lambda ddp: pickle.loads(pickle.dumps(ddp)), copy.deepcopy):
+        ddp, old = again(ddp), weakref.ref(ddp)
+        assert old() is None and ddp.process_group is dist.group.WORLD
+        reference = copy.deepcopy(ddp.module)
+        for step in range(2):
+            ddp.zero_grad(), reference.zero_grad()
+            F.mse_loss(ddp(x[own]), y[own]).backward()
+            F.mse_loss(reference(x), y).backward()
+            close(ddp.module, reference)
+    buckets.LARGE = small
+    raises(RuntimeError, "only the default process group", pickle.dumps, dist.new_group())
+
     # Names, and the hooks of the net inside, which see this rank's part.
     ddp, seen = DDP(Net(), find_unused_parameters=True), []
     assert list(ddp.state_dict()) == ["module." + name for name in ddp.module.state_dict()]
@@ -174,7 +193,8 @@ WRAPPED = """
         def forward(self, x):
             x = self.body(x)
             return self.a(x), self.b(x), self.c(x)
-    a, b, c = DDP(Heads())(torch.ones(1, 2))
+    ddp = DDP(Heads())
+    a, b, c = ddp(torch.ones(1, 2))
     a.sum().backward(retain_graph=True)
     raises(RuntimeError, "mark a variable ready only once, but body.", b.sum().backward)
 

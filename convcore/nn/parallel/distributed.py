@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -107,8 +108,7 @@ class DistributedDataParallel(Module):
         shards: int | None = None,
     ) -> None:
         group = resolve(process_group)
-        named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
-        if not named:
+        if not any(p.requires_grad for p in module.parameters()):
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameters "
                 "that require a gradient."
@@ -141,14 +141,30 @@ class DistributedDataParallel(Module):
         check_alike(module, group)
         if init_sync:
             copy_from(0, [*module.parameters(), *module.buffers()], group)
-        size = int(cap * _MEGABYTE)
-        sizes = min(size, _MEGABYTE), size
-        unused = find_unused_parameters or static_graph
-        self._reducer = Reducer(named, group, *sizes, gradient_as_bucket_view, unused)
-        for i, (_, parameter) in enumerate(named):
-            parameter.register_post_accumulate_grad_hook(partial(self._accumulated, i))
+        self._bucket_bytes = int(cap * _MEGABYTE)
+        self._reduce_gradients()
 
-    def _accumulated(self, i: int, parameter: Tensor) -> None:
+    def _reduce_gradients(self) -> None:
+        """Make the reducer, and the hooks by which it gets gradients as long as this lives."""
+        named = [(name, p) for name, p in self.module.named_parameters() if p.requires_grad]
+        sizes = min(self._bucket_bytes, _MEGABYTE), self._bucket_bytes
+        unused = self.find_unused_parameters or self.static_graph
+        as_views = self.gradient_as_bucket_view
+        self._reducer = Reducer(named, self.process_group, *sizes, as_views, unused)
+        # Weakly: the module may be wrapped again, and two reducers would work on one gradient.
+        own = weakref.ref(self)
+        for i, (_, parameter) in enumerate(named):
+            hook = parameter.register_post_accumulate_grad_hook(partial(_accumulated, own, i))
+            weakref.finalize(self, hook.remove).atexit = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_reducer"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._reduce_gradients()
+
+    def _accumulated(self, i: int) -> None:
         if self.shards is not None:
             if not self._in_step:
                 raise RuntimeError(
@@ -333,6 +349,11 @@ class DistributedDataParallel(Module):
             return step.run(loss_of, batch)
         finally:
             self._in_step = False
+
+
+def _accumulated(wrapper: weakref.ref[DistributedDataParallel], i: int, parameter: Tensor) -> None:
+    if (alive := wrapper()) is not None:
+        alive._accumulated(i)
 
 
 def _leaves_of(outputs: list[Tensor]) -> set[int]:
