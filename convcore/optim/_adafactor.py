@@ -52,7 +52,6 @@ class Adafactor(Composed):
     2018, algorithms 4 and 5.
     """
 
-    _of_other_shapes = ("step", "row_var", "col_var")
     _decoupled = True
     _takes_complex = False
     _later_options: ClassVar[dict[str, Any]] = {"maximize": False, "foreach": None}

@@ -13,7 +13,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import enable_grad, mode
 from convcore.autograd.views import check_writable
 from convcore.functions.complex_parts import view_as_complex, view_as_real
-from convcore.optim._loaded import NUMBERS, check_states
+from convcore.optim._loaded import ARRAYS, NUMBERS, check_states
 from convcore.optim.optimizer import Optimizer
 
 
@@ -29,8 +29,6 @@ class Composed(Optimizer):
         "foreach": None,
         "differentiable": False,
     }
-    # Entries of a state that need not have the shape of their parameter.
-    _of_other_shapes: tuple[str, ...] = ("step",)
     _decoupled = False  # whether weight decay always shrinks the parameter itself
     _takes_complex = True
 
@@ -136,10 +134,9 @@ class Composed(Optimizer):
             raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
         shape = parameter._array.shape
         state = self.state[parameter].items() if parameter in self.state else ()
-        for name, value in (("grad", parameter._grad), *state):
-            if name in self._of_other_shapes or not isinstance(value, Tensor):
-                continue
-            if value._array.shape != shape:
+        arrays = [(name, value) for name, value in state if name in ARRAYS]
+        for name, value in (("grad", parameter._grad), *arrays):
+            if isinstance(value, Tensor) and value._array.shape != shape:
                 raise RuntimeError(
                     f"{name} must have the shape of its parameter, {list(shape)}, got "
                     f"{list(value._array.shape)}"

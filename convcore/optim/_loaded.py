@@ -66,18 +66,25 @@ def check_options(groups: list[dict], own_groups: list[dict]) -> None:
 
 # Entries of a state that are one number, a tensor or, in older states, a Python number.
 NUMBERS = {"step", "eta", "mu", "mu_product"}
+# Entries that are tensors, of the parameter's shape and of others. What is in none of the three is
+# a program's own, and stays as it is.
+ARRAYS = {"acc_delta", "ax", "exp_avg", "exp_avg_sq", "exp_inf", "grad_avg", "max_exp_avg_sq"}
+ARRAYS |= {"momentum_buffer", "prev", "square_avg", "step_size", "sum", "variance"}
+FACTORS = {"row_var", "col_var"}
 
 
 def check_states(states: Mapping[Any, Any]) -> None:
-    """Raise TypeError where a parameter's state holds something that is no tensor."""
+    """Raise TypeError where a parameter's state has something else than steps take."""
     for place, (parameter, own) in enumerate(states.items()):
         if not isinstance(parameter, Tensor):
             continue  # of no parameter of this optimizer: it is kept, not used
         what = f"the state of parameter {place}"
         _require(what, own, dict, "a dict")
         for name, value in own.items():
-            if name not in NUMBERS:
+            if name in ARRAYS | FACTORS:
                 _require(f"{name} in {what}", value, Tensor | None, "a Tensor")
+            elif name not in NUMBERS:
+                continue
             elif isinstance(value, Tensor) and value.numel() != 1:
                 raise TypeError(f"{name} in {what} must be one number, got {value.numel()}")
             else:

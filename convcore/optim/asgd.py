@@ -44,7 +44,6 @@ class ASGD(Composed):
     Journal on Control and Optimization 30, 1992.
     """
 
-    _of_other_shapes = ("step", "eta", "mu")
     _later_options: ClassVar[dict[str, Any]] = {**Composed._later_options, "capturable": False}
 
     def __init__(

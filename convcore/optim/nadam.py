@@ -45,7 +45,6 @@ class NAdam(Composed):
     T. Dozat, "Incorporating Nesterov momentum into Adam", ICLR workshop 2016.
     """
 
-    _of_other_shapes = ("step", "mu_product")
     _later_options: ClassVar[dict[str, Any]] = {
         **Composed._later_options,
         "capturable": False,

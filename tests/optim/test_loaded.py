@@ -9,6 +9,8 @@ import pytest
 
 import convcore
 from convcore import nn, optim
+from convcore.optim import _loaded
+from convcore.optim._composed import Composed
 
 MADE = {
     "SGD": lambda parameters: optim.SGD(parameters, lr=0.1, momentum=0.9),
@@ -107,3 +109,31 @@ def test_older_states_with_plain_numbers_are_taken():
     optimizer.load_state_dict(state)
     optimizer.step()
     assert optimizer.state_dict()["state"][0]["step"] == 2
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_entries_of_a_program_are_kept_as_they_are(kind):
+    layer, optimizer = stepped(kind)
+    own = {"calls": 3, "tags": ["a", None], "ratio": convcore.tensor(0.5)}
+    optimizer.state[layer.weight].update(own)
+    optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    optimizer.step()
+    assert own.items() <= optimizer.state[layer.weight].items()
+
+
+CLASSES = {name: vars(optim)[name] for name in optim.__all__ if name[0].isupper()}
+COMPOSED = [name for name, made in CLASSES.items() if issubclass(made, Composed)]
+OPTIONS = {"Adam": {"amsgrad": True}, "RMSprop": {"centered": True, "momentum": 0.9}}
+OPTIONS |= {"SGD": {"momentum": 0.9}}
+
+
+@pytest.mark.parametrize("kind", COMPOSED)
+def test_entries_of_an_optimizer_are_those_that_are_checked(kind):
+    layer = nn.Linear(2, 3, bias=kind != "Muon")
+    layer(convcore.ones(1, 2)).sum().backward()
+    optimizer = CLASSES[kind](layer.parameters(), lr=0.1, **OPTIONS.get(kind, {}))
+    optimizer.step()
+    for parameter, own in optimizer.state.items():
+        arrays = {name for name, value in own.items() if value.shape == parameter.shape}
+        assert arrays <= _loaded.ARRAYS
+        assert own.keys() - arrays <= _loaded.NUMBERS | _loaded.FACTORS
