@@ -80,7 +80,10 @@ class LBFGS(Optimizer):
         super().__init__(params, defaults)
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
-        self._params = self.param_groups[0]["params"]
+
+    @property
+    def _params(self) -> list[Tensor]:
+        return self.param_groups[0]["params"]
 
     @no_grad()
     def step(self, closure: Callable[[], Any]) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -117,3 +119,18 @@ def test_other_line_searches_are_refused():
     x = convcore.ones(1, requires_grad=True)
     with pytest.raises(RuntimeError, match="only 'strong_wolfe' is supported"):
         optim.LBFGS([x], line_search_fn="armijo").step(lambda: (x * x).sum())
+
+
+def test_copies_go_on():
+    x = convcore.tensor([3.0], requires_grad=True)
+    for optimizer in (optim.LBFGS([x]), copy.deepcopy(optim.LBFGS([x]))):
+        (own,) = optimizer.param_groups[0]["params"]
+
+        def loss(own=own, optimizer=optimizer):
+            optimizer.zero_grad()
+            found = (own * own).sum()
+            found.backward()
+            return found
+
+        optimizer.step(loss)
+        assert abs(own.item()) < 1e-3

@@ -100,7 +100,6 @@ class CyclicLR(CyclesMomentum):
         if last_epoch == -1:
             for group, lr in zip(optimizer.param_groups, base_lrs, strict=True):
                 set_value(group, "lr", lr)
-                group.pop("initial_lr", None)
             if cycle_momentum:
                 self._begin(momenta)
         super().__init__(optimizer, last_epoch)
