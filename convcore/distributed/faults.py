@@ -91,11 +91,15 @@ class Watch:
             self.heard[from_rank] = place
         return bool(self.heard)
 
-    def left(self) -> bool:
-        """Return whether a member left so long ago that nothing more comes from it."""
+    def left(self, partners: set[int] | None) -> bool:
+        """Return whether a member left so long ago that nothing more comes from it.
+
+        Of a message's partners, by their ranks among all processes, all have to have left.
+        """
         now = time.monotonic()
-        times = [self._seen_leaving.setdefault(r, now) for r in Progress.left() if r in self.ranks]
-        return any(now - seen > _LEAVING_TIME for seen in times)
+        seen = {rank: self._seen_leaving.setdefault(rank, now) for rank in Progress.left()}
+        gone = {rank for rank, since in seen.items() if now - since > _LEAVING_TIME}
+        return bool(gone.intersection(self.ranks)) if partners is None else partners <= gone
 
     def report(self, place: str) -> str:
         """Tell all others where this rank waits, and return who waits where and who does not."""
@@ -122,7 +126,7 @@ def wait(request: Any, what: str, watch: Watch | None, limit: float) -> None:
     ------
     DistBackendError
         It took longer than ``limit`` seconds, here or at another rank of the group; or a rank that
-        has not begun it left.
+        has not begun it left, of a message all that it may come from or goes to.
     """
     try:
         _wait(request, what, watch, limit)
@@ -147,7 +151,11 @@ def _wait(request: Any, what: str, watch: Watch | None, limit: float) -> None:
             cause = f"for more than {limit:g} s"
         elif watch is not None and watch.listen():
             cause = "which another rank gave up"
-        elif watch is not None and not getattr(request, "begun_by_all", False) and watch.left():
+        elif (
+            watch is not None
+            and not getattr(request, "begun_by_all", False)
+            and watch.left(getattr(request, "partners", None))
+        ):
             cause = "for a rank that left"
         else:
             continue

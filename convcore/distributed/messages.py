@@ -15,18 +15,40 @@ from convcore.distributed.work import Work
 __all__ = ["irecv", "isend", "recv", "send"]
 
 
+class _Sending:
+    """A request that ends when a message is under way.
+
+    Parameters
+    ----------
+    request : request of mpi4py
+    partners : set of int
+        Who takes it, by the rank among all processes.
+    """
+
+    def __init__(self, request: Any, partners: set[int]):
+        self._request = request
+        self.partners = partners
+
+    def Test(self) -> bool:
+        """Return whether the message is under way."""
+        return self._request.Test()
+
+
 class _Receipt:
     """A request for a message whose size has to be the tensor's, which `check` says.
 
     Parameters
     ----------
     request : request of mpi4py
+    partners : set of int
+        Who may send it, by their ranks among all processes.
     size : int
         The tensor's size in bytes.
     """
 
-    def __init__(self, request: Any, size: int):
+    def __init__(self, request: Any, partners: set[int], size: int):
         self._request = request
+        self.partners = partners
         self._size = size
         self._status = _State.mpi.Status()
         self._done = False
@@ -87,7 +109,8 @@ def isend(
     _check_other(group, place, "dst")
     _check_tag(tag)
     sent = buffers.moved(buffers.checked(tensor))
-    return Work(group, "send", group.comm.Isend(sent, place, tag), _nothing)
+    request = _Sending(group.comm.Isend(sent, place, tag), {group.ranks[place]})
+    return Work(group, "send", request, _nothing)
 
 
 @members_only
@@ -132,11 +155,13 @@ def _receipt(
         if group.size() == 1:
             raise ValueError("src must be another process than this one, and there is none")
         place = _State.mpi.ANY_SOURCE
+        partners = {*group.ranks} - {group.ranks[group.rank()]}
     else:
         place = _place(group, src, group_src, "src")
         _check_other(group, place, "src")
+        partners = {group.ranks[place]}
     buffer = buffers.moved(tensor)
-    receipt = _Receipt(group.comm.Irecv(buffer, place, tag), buffer.size)
+    receipt = _Receipt(group.comm.Irecv(buffer, place, tag), partners, buffer.size)
 
     def finish() -> None:
         receipt.check()

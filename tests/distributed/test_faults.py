@@ -137,6 +137,34 @@ def test_a_rank_that_leaves_is_not_waited_for(tmp_path):
     assert re.search("waited for a rank that left: .*; rank 1 left at step 0", errors), errors
 
 
+MESSAGES = """
+    import sys, time, convcore as torch, convcore.distributed as dist
+
+    dist.init_process_group("mpi")
+    x = torch.ones(1)
+    if dist.get_rank() == 0:
+        sources = [dist.recv(x, source) for source in (1, *eval(sys.argv[1]))]
+        print(sources, flush=True)
+    else:
+        if dist.get_rank() == 2:
+            time.sleep(4)  # longer than rank 1 has been waited for since it left
+        dist.send(x, 0)
+"""
+
+
+@pytest.mark.parametrize("source", [2, None])
+def test_others_than_the_rank_that_left_are_waited_for(source, tmp_path):
+    assert mpi.run(MESSAGES, 3, tmp_path, f"[{source}]") == ["[1, 2]"]
+
+
+@pytest.mark.parametrize(("sources", "left"), [([1], "1"), ([None, None], "[12]")])
+def test_a_message_of_a_rank_that_left_is_not_waited_for(sources, left, tmp_path):
+    process = mpi.start(MESSAGES, 3, tmp_path, repr(sources))
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode != 0
+    assert re.search(f"waited for a rank that left: .* rank {left} left at step 0", errors), errors
+
+
 def test_a_forked_process_may_end_and_may_not_communicate(tmp_path):
     process = mpi.start(ENDINGS, 2, tmp_path, "fork")
     printed, errors = process.communicate(timeout=60)
