@@ -175,6 +175,20 @@ WRAPPED = """
     buckets.LARGE = small
     raises(RuntimeError, "only the default process group", pickle.dumps, dist.new_group())
 
+    # Wrappers that share layers take turns, the whole of the module or a part of it.
+    buckets.LARGE = 500
+    body = nn.Sequential(nn.Flatten(), nn.Linear(108, 8))
+    nets = [nn.Sequential(body, nn.Linear(8, 5)) for _ in range(2)]
+    wrappers = [DDP(one) for one in (*nets, nets[0])]
+    for step in range(3):
+        for ddp in wrappers:
+            reference = copy.deepcopy(ddp.module)
+            ddp.zero_grad(), reference.zero_grad()
+            F.mse_loss(ddp(x[own]), y[own]).backward()
+            F.mse_loss(reference(x), y).backward()
+            close(ddp.module, reference)
+    buckets.LARGE = small
+
     # Names, and the hooks of the net inside, which see this rank's part.
     ddp, seen = DDP(Net(), find_unused_parameters=True), []
     assert list(ddp.state_dict()) == ["module." + name for name in ddp.module.state_dict()]

@@ -12,8 +12,9 @@ S. Li et al., "PyTorch Distributed: experiences on accelerating data parallel tr
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,6 +45,9 @@ class Reducer:
         Whether passes may leave parameters unused; ranks then tell one another which they used.
     """
 
+    # Those whose forward pass was the last, and those whose backward pass is still to end.
+    _active: ClassVar[weakref.WeakSet[Reducer]] = weakref.WeakSet()
+
     def __init__(
         self,
         named: list[tuple[str, Any]],
@@ -55,6 +59,7 @@ class Reducer:
     ):
         self.names = [name for name, _ in named]
         self.parameters: list[Any] = [parameter for _, parameter in named]
+        self._ids = set(map(id, self.parameters))
         self.group = group
         self.hook: tuple[Any, CommHook] | None = None
         self._as_views = as_views
@@ -66,6 +71,7 @@ class Reducer:
         self._unused = unused
         self._left_out: list[int] = []
         self._used = np.ones(len(named), np.uint8)
+        self._expects = False  # whether a backward pass is to end
         self._marked: dict[int, None] = {}
         self._launched = 0
         self._order: list[int] = []
@@ -92,7 +98,8 @@ class Reducer:
                 f"one. Parameters without a gradient in this rank: {', '.join(names)}. With "
                 "find_unused_parameters=True a forward pass may leave parameters unused."
             )
-        self.factor = factor
+        self._expects, self.factor = True, factor
+        Reducer._active = weakref.WeakSet([self, *(r for r in Reducer._active if r._expects)])
         self._left_out = []
         if self._passes == 1 and self.group.size() > 1:
             self._rebuild(source)
@@ -113,9 +120,14 @@ class Reducer:
             self._mark_left_out()
 
     def mark(self, i: int) -> None:
-        """Take a parameter's gradient, which is complete, and begin what can be begun."""
-        self._mark_left_out()
-        self._mark(i)
+        """Take a parameter's gradient, which is complete, and begin what can be begun.
+
+        Not that of a pass of another wrapper, which shares the parameter.
+        """
+        active = Reducer._active
+        if self in active or not any(id(self.parameters[i]) in one._ids for one in active):
+            self._mark_left_out()
+            self._mark(i)
 
     def _mark_left_out(self) -> None:
         unused, self._left_out = self._left_out, []
@@ -194,6 +206,7 @@ class Reducer:
                         self._put(self.parameters[i], view, bucket.taken)
             bucket.reset()
         self._order, self._marked, self._launched = [*self._marked], {}, 0
+        self._expects = False
         self._passes += 1
         Progress.advance()
 
