@@ -61,6 +61,7 @@ class Work:
             return
         self._finish()  # raises again where it is asked again
         self._finish = None
+        Work._open = [one for one in Work._open if one is not self]  # it keeps its tensors alive
         if self._future is not None:
             self._future.set_result(self._results)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import types
+import weakref
 
 import mpi
 import pytest
@@ -179,6 +181,17 @@ def test_wrong_arguments_are_named(alone, wrong, error, says):
     with pytest.raises(error, match=says):
         wrong(x)
     assert x.tolist() == [1, 1]
+
+
+def test_a_communication_that_is_done_keeps_no_tensor(alone):
+    for async_op in (False, True):
+        x = convcore.ones(3)
+        work, lives = dist.all_reduce(x, async_op=async_op), weakref.ref(x)
+        if work is not None:
+            assert [one is x for one in work.get_future().wait()] == [True]
+        del x, work
+        gc.collect()
+        assert lives() is None
 
 
 def test_without_a_group_functions_say_so():
