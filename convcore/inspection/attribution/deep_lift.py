@@ -121,8 +121,10 @@ def _contributions(
     """Return the contributions, and their sums less the differences of the scores."""
     tapes, sources, results = (Tape(), Tape()), [], []
     for tape, array in zip(tapes, (images._array, begin), strict=True):
+        laid_out = np.empty_like(images._array)  # in one memory format, or operations differ
+        laid_out[...] = array
         with tape.recording():
-            source = fresh(wrap(np.array(array))).clone()
+            source = fresh(wrap(laid_out)).clone()
             score = scores(scored(model(source.clone()), tape), target)
         check_recorded(score, model)
         sources.append(source)

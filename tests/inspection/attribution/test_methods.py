@@ -69,6 +69,18 @@ def test_modes_gradients_hooks_and_input_stay(method, net):
 
 
 @over(METHODS)
+def test_the_memory_format_of_the_input_changes_nothing(method):
+    convcore.manual_seed(3)
+    net = nn.Sequential()
+    net.stem = nn.Conv2d(3, 4, 3, padding=1)
+    net.rest = nn.Sequential(nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 3))
+    x = images()
+    expected = method(net.double(), x, 0)
+    found = method(net, x.to(memory_format=convcore.channels_last), 0)
+    assert convcore.allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@over(METHODS)
 def test_an_error_within_leaves_no_hook_and_no_observer(method, net):
     from convcore.autograd.observation import observers
 
