@@ -37,6 +37,16 @@ def test_integrated_gradients_are_complete(which):
     assert convcore.allclose(sums(found) - expected, delta, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [convcore.float16, convcore.float32, convcore.float64])
+@pytest.mark.parametrize("net", [nn.Hardshrink(0.3), nn.Threshold(0.3, 0.0)])
+def test_a_jump_of_the_score_is_what_integrated_gradients_miss(net, dtype):
+    x = convcore.tensor([[1.0, 0.2]], dtype=dtype)
+    found, delta = attribution.integrated_gradients(net, x, 0, return_convergence_delta=True)
+    tolerance = {"rtol": 2e-3, "atol": 0}
+    assert convcore.allclose(found, convcore.tensor([[0.7, 0.0]], dtype=dtype), **tolerance)
+    assert convcore.allclose(delta, convcore.tensor([-0.3], dtype=dtype), **tolerance)
+
+
 @pytest.mark.parametrize("which", range(3), ids=NAMES)
 def test_deep_lift_is_complete(which):
     net, x = nets()[which], images()
