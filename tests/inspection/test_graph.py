@@ -11,6 +11,7 @@ import pytest
 import convcore
 from convcore import models, nn
 from convcore.inspection import pictures
+from convcore.inspection.pictures import _graphviz
 
 TIMES, DOT, UNTIL = "\N{MULTIPLICATION SIGN}", "\N{MIDDLE DOT}", "\N{HORIZONTAL ELLIPSIS}"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -124,12 +125,18 @@ def test_graphviz_draws_every_box_and_arrow(net, tmp_path):
     assert graph.save(tmp_path / "net.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_graphviz_that_fails_is_an_error(net, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("does", "says"),
+    [("echo out of paper >&2\nexit 3", "out of paper"), ("exec sleep 30", "nothing in 0.1")],
+)
+def test_graphviz_that_fails_is_an_error(net, tmp_path, monkeypatch, does, says):
     program = tmp_path / "dot"
-    program.write_text("#!/bin/sh\necho out of paper >&2\nexit 3\n")
+    program.write_text(f"#!/bin/sh\n{does}\n")
     program.chmod(0o755)
     monkeypatch.setattr(shutil, "which", lambda name: str(program))
-    with pytest.raises(RuntimeError, match="out of paper"):
+    if "sleep" in does:
+        monkeypatch.setattr(_graphviz, "_PATIENCE", 0.1)
+    with pytest.raises(RuntimeError, match=says):
         pictures.graph(net, image()).save(tmp_path / "net.svg")
     assert not (tmp_path / "net.svg").exists()
 

@@ -42,9 +42,13 @@ def _quoted(text: str) -> str:
 
 def drawn(program: str, source: str, kind: str) -> bytes:
     """Return what Graphviz makes of a graph."""
-    done = subprocess.run(
-        [program, f"-T{kind}"], input=source.encode(), capture_output=True, timeout=_PATIENCE
-    )
+    command = [program, f"-T{kind}"]
+    try:
+        done = subprocess.run(
+            command, input=source.encode(), capture_output=True, timeout=_PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"Graphviz has drawn nothing in {_PATIENCE} seconds") from None
     if done.returncode:
         raise RuntimeError(f"Graphviz: {done.stderr.decode('utf-8', 'replace').strip():.500}")
     return done.stdout
