@@ -62,6 +62,42 @@ def test_weights_have_the_same_bits_for_any_number_of_ranks(tmp_path):
     assert len(set(lines)) == 1, lines
 
 
+# A running mean of one number, parameters of one and of no numbers, and one that is not used.
+SMALL = """
+    import convcore as torch, convcore.distributed as dist
+    from convcore import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.unused = nn.Linear(3, 2), nn.Linear(2, 2)
+            self.factor = nn.Parameter(torch.tensor(2.0))
+            self.none = nn.Parameter(torch.zeros(0, 3))
+            self.register_buffer("mean", torch.tensor(0.0))
+        def forward(self, x):
+            self.mean.lerp_(x.detach().mean(), 0.1)
+            return self.layer(x - self.mean) * self.factor + self.none.sum()
+
+    dist.init_process_group("mpi", timeout=60)
+    torch.manual_seed(3)
+    ddp = nn.parallel.DistributedDataParallel(Net(), shards=5)
+    optimizer = torch.optim.SGD(ddp.parameters(), 0.05)
+    for step in range(3):
+        x = torch.randn(13, 3)
+        before = ddp.module.mean.item()
+        ddp.backward(lambda x: ddp(x).square().mean(), x)
+        assert abs(ddp.module.mean - before - 0.1 * (x.mean() - before)) < 1e-6
+        optimizer.step()
+    print([p.tolist() for p in ddp.state_dict().values()])
+"""
+
+
+@pytest.mark.subprocess
+def test_numbers_and_empty_parameters_are_summed_too(tmp_path):
+    lines = [line for ranks in (1, 2, 3) for line in mpi.run(SMALL, ranks, tmp_path)]
+    assert len(lines) == 6 and len(set(lines)) == 1, lines
+
+
 # Autocast, a checkpoint that draws its dropout again, and a frozen layer.
 MIXED = """
     import hashlib, importlib.util, convcore as torch, convcore.distributed as dist

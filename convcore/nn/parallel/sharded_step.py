@@ -171,7 +171,7 @@ class ShardedStep:
             raise TypeError(f"loss_of must return a Tensor of one element, but got {loss!r}")
         loss.backward(tensor(share, dtype=loss.dtype).expand(loss.shape))
         changes = [
-            (b._array - old) * b._array.dtype.type(share)
+            np.asarray((b._array - old) * b._array.dtype.type(share))  # of 0-d it is a number
             for b, old in zip(self.buffers, before, strict=True)
             if is_floating(b)
         ]
