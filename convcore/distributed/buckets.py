@@ -95,10 +95,16 @@ class Bucket:
         if self._in_place:
             self._hold(np.empty(0, self._dtype))
 
-    def take(self, i: int, gradient: np.ndarray | None, factor: float) -> None:
-        """Take a member's gradient times a factor, or 0 where there is none."""
+    def take(
+        self, i: int, gradient: np.ndarray | None, factor: float, copies: bool = False
+    ) -> None:
+        """Take a member's gradient times a factor, or 0 where there is none.
+
+        With ``copies`` the gradient's memory is left as it is, for somebody else works in it.
+        """
         if self._in_place:
-            flat = None if gradient is None else self._layouts[0].flat(gradient, self._dtype)
+            own = None if copies else gradient
+            flat = None if own is None else self._layouts[0].flat(own, self._dtype)
             self.taken = None if flat is None else gradient
             self._hold(np.empty(self._size, self._dtype) if flat is None else flat)
         view = self.views[i]

@@ -177,8 +177,8 @@ WRAPPED = """
 
     # Wrappers that share layers take turns, the whole of the module or a part of it.
     buckets.LARGE = 500
-    body = nn.Sequential(nn.Flatten(), nn.Linear(108, 8))
-    nets = [nn.Sequential(body, nn.Linear(8, 5)) for _ in range(2)]
+    body = nn.Sequential(nn.Flatten(), nn.Linear(108, 3000))  # a message that takes its time
+    nets = [nn.Sequential(body, nn.Linear(3000, 5)) for _ in range(2)]
     wrappers = [DDP(one) for one in (*nets, nets[0])]
     for step in range(3):
         for ddp in wrappers:
@@ -187,6 +187,14 @@ WRAPPED = """
             F.mse_loss(ddp(x[own]), y[own]).backward()
             F.mse_loss(reference(x), y).backward()
             close(ddp.module, reference)
+    # Or both take part in one pass.
+    reference = copy.deepcopy(nn.ModuleList(nets))
+    for step in range(3):
+        for module in (*nets, reference):
+            module.zero_grad()
+        sum(F.mse_loss(ddp(x[own]), y[own]) for ddp in wrappers[:2]).backward()
+        sum(F.mse_loss(net(x), y) for net in reference).backward()
+        close(nn.ModuleList(nets), reference)
     buckets.LARGE = small
 
     # Names, and the hooks of the net inside, which see this rank's part.

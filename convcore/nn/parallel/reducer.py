@@ -124,10 +124,14 @@ class Reducer:
 
         Not that of a pass of another wrapper, which shares the parameter.
         """
-        active = Reducer._active
-        if self in active or not any(id(self.parameters[i]) in one._ids for one in active):
+        if self in Reducer._active or not self._is_shared(i):
             self._mark_left_out()
             self._mark(i)
+
+    def _is_shared(self, i: int) -> bool:
+        """Return whether a pass of another wrapper takes the parameter's gradient too."""
+        key = id(self.parameters[i])
+        return any(key in one._ids for one in Reducer._active if one is not self)
 
     def _mark_left_out(self) -> None:
         unused, self._left_out = self._left_out, []
@@ -145,7 +149,8 @@ class Reducer:
         gradient = self.parameters[i].grad
         if not self._is_idle():
             factor = self.factor * self.group.size() if self.hook else self.factor
-            bucket.take(i, None if gradient is None else gradient._array, factor)
+            array = None if gradient is None else gradient._array
+            bucket.take(i, array, factor, copies=self._is_shared(i))
         self._used[i] = used or gradient is not None or not self._unused
         bucket.missing -= 1
         self._marked[i] = None
