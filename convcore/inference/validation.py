@@ -32,11 +32,12 @@ def agree(results: Any, others: Any) -> bool:
 def differences(results: Any, others: Any) -> tuple[float, float]:
     """Return how far nested results lie apart at most and on average.
 
-    Over the largest element of each tensor; of several tensors the worst counts.
+    Over the largest element of each tensor, where that is not 0; of several tensors the worst
+    counts.
     """
     pairs = zip(nested_tensors(results), nested_tensors(others), strict=True)
     arrays = [(a._array, b._array) for a, b in pairs if a._array.dtype.kind == "f" and a.numel()]
-    apart = [np.abs(a - b) / np.abs(a).max() for a, b in arrays]
+    apart = [np.abs(a - b) / (np.abs(a).max() or 1) for a, b in arrays]
     return (
         max((float(one.max()) for one in apart), default=0.0),
         max((float(one.mean()) for one in apart), default=0.0),

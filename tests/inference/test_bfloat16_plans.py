@@ -56,6 +56,14 @@ def test_models_are_near_float32(name, n):
     assert plan_of(rounded).n_bytes < plan_of(exact).n_bytes
 
 
+def test_a_result_of_zeros_is_no_difference():
+    net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU())
+    for parameter in net.parameters():
+        nn.init.zeros_(parameter)
+    rounded = optimize_for_inference(net.eval(), convcore.randn(1, 1, 8, 8), precision="bf16")
+    assert rounded.difference == rounded.mean_difference == 0
+
+
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2", "unet"])
 def test_they_are_no_farther_off_than_a_net_of_bfloat16(name):
     pytest.importorskip("ml_dtypes")
