@@ -323,6 +323,8 @@ def number_dtype(number: Any) -> np.dtype:
         return _default.numpy
     if isinstance(number, complex | np.complexfloating):
         return default_complex()
+    if hasattr(number, "refuse"):  # on the meta device
+        number.refuse()
     raise TypeError(f"expected a Tensor or a number, but got {kind.__name__}")
 
 

@@ -1,7 +1,8 @@
 """Tensors on the meta device: a shape and a dtype, without values and without memory for them.
 
 Modules are built there to be filled later: by `Module.to_empty`, or by `load_state_dict` with
-``assign=True``.  What is written is forgotten, and computing with them is an error.
+``assign=True``.  What is written is forgotten, and computing with them is an error.  So operands
+are copied by `np.copyto`, which asks them: assigned to a subscript they would be zeros.
 """
 
 from __future__ import annotations

@@ -401,17 +401,23 @@ class Tensor:
 
     def item(self) -> Any:
         """Return the one element as a Python number."""
-        if self.is_meta:
-            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
-        if self._array.size != 1:
+        if self._array.size != 1 and not self.is_meta:
             raise RuntimeError(
                 f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
             )
+        return self._element()
+
+    def _element(self) -> Any:
+        """Return the element of a tensor that has one."""
+        if self.is_meta:
+            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         reads.count += 1
         return self._array.item()
 
     def tolist(self) -> Any:
         """Return the elements as nested lists, or the element of a 0-d tensor."""
+        if self.is_meta:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         reads.count += 1
         return self._array.tolist()
 
@@ -464,11 +470,9 @@ class Tensor:
         return self._array.__dlpack_device__()
 
     def __bool__(self) -> bool:
-        array = self._array
-        if array.size == 1:
-            reads.count += 1
-            return bool(array.item())
-        if array.size == 0:
+        if self._array.size == 1:
+            return bool(self._element())
+        if self._array.size == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         text = "Boolean value of Tensor with more than one value is ambiguous"
         raise _hints.hinted(RuntimeError(text), _hints.AMBIGUOUS)
@@ -482,8 +486,7 @@ class Tensor:
     def _scalar(self) -> Any:
         if self._array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
-        reads.count += 1
-        return self._array.item()
+        return self._element()
 
     def _real_scalar(self) -> Any:
         value = self._scalar()
@@ -499,8 +502,7 @@ class Tensor:
     def __index__(self) -> int:
         if self._array.size != 1 or self._array.dtype.kind not in "iub":
             raise TypeError("only integer tensors of a single element can be converted to an index")
-        reads.count += 1
-        return int(self._array.item())
+        return int(self._element())
 
     def __len__(self) -> int:
         if self._array.ndim == 0:

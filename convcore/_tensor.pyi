@@ -219,6 +219,7 @@ class Tensor:
     def item(self) -> Any:
         """Return the one element as a Python number."""
 
+    def _element(self) -> Any: ...
     def tolist(self) -> Any:
         """Return the elements as nested lists, or the element of a 0-d tensor."""
 

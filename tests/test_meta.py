@@ -34,6 +34,7 @@ def test_creation_printing_and_values(lib):
     assert repr(made) == "tensor(..., device='meta', size=(2, 3))"
     assert lib.empty_like(made).is_meta and lib.rand(2, device="meta").is_meta
     assert lib.ones(2).to("meta").shape == (2,)
+    assert made.expand(4, 2, 3).is_meta and made.T[0].is_meta
     with pytest.raises(RuntimeError, match=r"item\(\) cannot be called on meta tensors"):
         lib.zeros((), device="meta").item()
     made.fill_(3)
@@ -47,6 +48,15 @@ def test_there_are_no_values_to_compute_with():
     for compute in (lambda: made + 1, lambda: made * made, lambda: made.clone()):
         with pytest.raises(NotImplementedError, match="'meta' have no values"):
             compute()
+
+
+def test_an_element_is_not_read(lib):
+    one = lib.ones(1, device="meta")
+    for read in (bool, float, lib.Tensor.item):
+        with pytest.raises(RuntimeError, match=r"Tensor.item\(\) cannot be called on meta tensors"):
+            read(one)
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+        one.tolist()
 
 
 def on_meta(*shape):
@@ -73,6 +83,35 @@ IMAGES = convcore.ones(1, 2, 4, 4)
 def test_layers_with_weights_on_meta_are_refused(compute):
     with pytest.raises(NotImplementedError, match="'meta' have no values"):
         compute()
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        F.gelu,
+        F.leaky_relu,
+        F.relu6,
+        lambda x: F.layer_norm(x, (4,)),
+        lambda x: F.group_norm(x, 1),
+        F.instance_norm,
+        lambda x: F.batch_norm(x, None, None, training=True),
+        lambda x: F.pad(x, (1, 1)),
+        lambda x: F.pad(x, (1, 1, 1, 1), "reflect"),
+        lambda x: F.adaptive_avg_pool2d(x, 2),
+        lambda x: F.max_pool2d(x, 2),
+        lambda x: F.max_pool2d(x, 2, return_indices=True),
+        lambda x: F.interpolate(x, size=2, mode="area"),
+        lambda x: x == 2,
+        lambda x: x > 2,
+        lambda x: x[0, 0, 0, 0] + 2,
+        lambda x: IMAGES + x[0, 0, 0, 0],
+        lambda x: IMAGES.clone().add_(x),
+    ],
+)
+def test_layers_of_inputs_on_meta_are_refused(compute):
+    compute(IMAGES)  # what is kept of a shape is not to let one without values pass
+    with pytest.raises(NotImplementedError, match="'meta' have no values"):
+        compute(on_meta(1, 2, 4, 4))
 
 
 def test_nothing_is_copied_from_meta(lib):

@@ -125,9 +125,9 @@ def _broadcast(kernel: str, ufunc: np.ufunc, a: np.ndarray, b: np.ndarray) -> np
 def _apply(ufunc: np.ufunc, a: Any, b: Any, dtype: np.dtype, out: np.ndarray | None = None) -> Any:
     if dtype.kind == "V":
         return _computed_wide(ufunc, a, b, dtype, out)
-    if a.__class__ is not _ndarray:
+    if not isinstance(a, _ndarray):
         a = _number(a, dtype)
-    elif b.__class__ is not _ndarray:
+    elif not isinstance(b, _ndarray):
         b = _number(b, dtype)
     return ufunc(a, b, out=out, dtype=dtype, casting="unsafe")
 
@@ -422,7 +422,7 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
         out = _div_rounded(a, b, rounding_mode)
         record("DivBackward2", (input, other), out, fitted(_div_rounded_backward, input, other))
         return out
-    if a.__class__ is not _ndarray:  # PyTorch's own decomposition: 4 / x is a product
+    if not isinstance(a, _ndarray):  # PyTorch's own decomposition: 4 / x is a product
         if not isinstance(other, Tensor):
             raise _no_tensor(input)
         return mul(_reciprocal(other), input)
@@ -500,7 +500,7 @@ def _div_rounded_backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
 
 
 def _is_float(a: Any, b: Any) -> bool:
-    dtype = common(b, a) if a.__class__ is not _ndarray else common(a, b)
+    dtype = common(b, a) if not isinstance(a, _ndarray) else common(a, b)
     return dtype.kind in INEXACT
 
 

@@ -98,7 +98,7 @@ def _expand_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     # Not broadcast_to, whose result is read-only: a size that does not change must stay writable,
     # and a stride of zero is refused by the in-place operations themselves.
     try:
-        expanded = np.lib.stride_tricks.as_strided(array, shape, strides)
+        expanded = np.lib.stride_tricks.as_strided(array, shape, strides, subok=True)
     except OverflowError:
         raise RuntimeError(f"expand(): argument 'size' is too large: {list(shape)}") from None
     return view(x, expanded, "ExpandBackward0", lambda needs, grad: sum_to(grad, before))

@@ -53,7 +53,7 @@ def _compare(ufunc: np.ufunc, name: str, input: Any, other: Any) -> Tensor:
     a = input._array if isinstance(input, Tensor) else input
     b = other._array if isinstance(other, Tensor) else other
     if ufunc in _ORDERS:
-        dtype = common(a, b) if a.__class__ is np.ndarray else common(b, a)
+        dtype = common(a, b) if isinstance(a, np.ndarray) else common(b, a)
         if dtype.kind == "c":
             raise NotImplementedError(
                 f"\"{_ORDERS[ufunc]}\" not implemented for '{scalar_name(dtype)}'"
@@ -79,7 +79,7 @@ def compare_arrays(ufunc: np.ufunc, a: Any, b: Any) -> np.ndarray:
         if a.shape != b.shape:
             broadcast_shape(a.shape, b.shape)
         return ignore_errstate(ufunc, a, b)
-    array, number = (a, b) if a.__class__ is np.ndarray else (b, a)
+    array, number = (a, b) if isinstance(a, np.ndarray) else (b, a)
     dtype = common(array, number)
     # NumPy compares an integer exactly with any Python int, also with one that does not fit.
     if dtype.kind not in "iu" or number_dtype(number).kind not in "iu":

@@ -59,7 +59,7 @@ def _bits(ufunc: np.ufunc, name: str, input: Any, other: Any) -> Tensor:
     input, other = operand(input, name), operand(other, name)
     a = input._array if isinstance(input, Tensor) else input
     b = other._array if isinstance(other, Tensor) else other
-    dtype = common(a, b) if a.__class__ is np.ndarray else common(b, a)
+    dtype = common(a, b) if isinstance(a, np.ndarray) else common(b, a)
     if dtype.kind not in "biu":
         kind = scalar_name(dtype)
         raise NotImplementedError(f"\"{ufunc.__name__}_cpu\" not implemented for '{kind}'")

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from convcore.engine.runtime import memory
+from convcore.engine.runtime.checks import plain
 from convcore.engine.runtime.layout import is_channels_last
 from convcore.kernels.layers import _elementwise
 
@@ -114,7 +115,7 @@ def laid_out_like(array: Array, model: Array) -> Array:
     if array.dtype == model.dtype and array.strides == model.strides and array.flags.aligned:
         return array
     copy = empty_like(model)
-    copy[...] = array
+    np.copyto(copy, array)
     return copy
 
 
@@ -255,7 +256,7 @@ def by_channel(op: str, x: Array, numbers: Array) -> Array | None:
     if not is_dense(x) or (last and not is_channels_last(shape, x.strides)):
         return None
     out = empty_like(x)
-    numbers = np.ascontiguousarray(numbers)
+    numbers = np.ascontiguousarray(plain(numbers))
     pixels = math.prod(shape[2:])
     _elementwise.apply_channels(OPS[op].number, x, numbers, out, images[0], shape[1], pixels, last)
     return out

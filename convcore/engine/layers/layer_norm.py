@@ -42,14 +42,13 @@ def _contiguous(x: Array) -> Array:
     if x.flags.c_contiguous and x.flags.aligned:
         return x
     copy = memory.empty(x.shape, x.dtype)
-    copy[...] = x
+    np.copyto(copy, x)
     return copy
 
 
 def _parameters(weight: Array | None, bias: Array | None, length: int, dtype: np.dtype) -> Array:
     """Return (2, length): weight and bias, or ones and zeros."""
     parameters = np.empty((2, length), dtype)
-    # Not by a subscript, which takes what tensors on the meta device have in place of values.
     np.copyto(parameters[0], 1 if weight is None else weight.reshape(-1))
     np.copyto(parameters[1], 0 if bias is None else bias.reshape(-1))
     return parameters

@@ -16,6 +16,7 @@ import numpy as np
 
 from convcore.engine.layers.images import FLOATS
 from convcore.engine.runtime import memory
+from convcore.engine.runtime.checks import plain
 from convcore.kernels.layers import _nll
 
 Array = np.ndarray[Any, Any]
@@ -49,7 +50,7 @@ def _sizes(shape: tuple[int, ...], nhwc: bool) -> tuple[int, int, int, bool]:
 
 
 def _prepared(array: Array, dtype: np.dtype) -> Array:
-    array = np.asarray(array, dtype, order="C")
+    array = np.asarray(plain(array), dtype, order="C")
     return array if array.flags.aligned else array.copy()
 
 

@@ -61,7 +61,6 @@ class _Plan(NamedTuple):
     def parameters(self, dtype: np.dtype, weight: Array | None, bias: Array | None) -> Array:
         """Return the kernel's parameters, with weight and bias wherever they stand."""
         parameters = np.empty((5, self.images * self.repeat, self.channels), dtype)
-        # Not by a subscript, which takes what tensors on the meta device have in place of values.
         np.copyto(parameters[1], 1 if weight is None else weight)
         np.copyto(parameters[2], 0 if bias is None else bias)
         return parameters
@@ -131,7 +130,7 @@ def _laid_out(x: Array, groups: int | None) -> tuple[Array, bool]:
     if channels_last is not None:
         return x, channels_last
     copy = layout.empty(x.shape, x.dtype, layout.is_channels_last(x.shape, x.strides))
-    copy[...] = x
+    np.copyto(copy, x)
     return copy, bool(_is_channels_last(copy, groups))
 
 

@@ -150,7 +150,7 @@ def _put(shape: tuple[int, ...], moves: list[Move], value: Array, array: Array) 
         into: Any = (..., *(move[0] for move in moves))
         come: Any = (..., *(move[1] for move in moves))
         result[...] = value
-        result[into] = array[come]
+        np.copyto(result[into], array[come])
     return result
 
 
@@ -160,7 +160,7 @@ def _copy(shape: tuple[int, ...], moves: list[list[Move]], array: Array) -> Arra
     for combination in itertools.product(*moves):
         into: Any = (..., *(move[0] for move in combination))
         come: Any = (..., *(move[1] for move in combination))
-        result[into] = array[come]
+        np.copyto(result[into], array[come])
     return result
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from convcore.engine.geometry import Axis, is_sequence, per_axis, shown
 from convcore.engine.runtime import layout
-from convcore.engine.runtime.checks import Array, check_memory
+from convcore.engine.runtime.checks import Array, check_memory, plain
 
 FLOATS = tuple(np.dtype(t) for t in ("float16", "float32", "float64"))
 INTEGERS = tuple(np.dtype(f"{sign}int{8 * size}") for sign in ("", "u") for size in (1, 2, 4, 8))
@@ -65,7 +65,7 @@ def as_batch(
     if value.dtype not in dtypes or not value.dtype.isnative:
         names = ", ".join(dtype.name for dtype in dtypes)
         raise TypeError(f"{name} must be an array of {names}, got {value.dtype}")
-    value = np.asarray(value)
+    value = plain(value)
     rank = len(size) if is_sequence(size) else value.ndim - 2
     if not 1 <= rank <= 3 or value.ndim not in (rank + 1, rank + 2):
         raise ValueError(

@@ -38,9 +38,14 @@ def checked_array(name: str, value: Any) -> Array:
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} must be a numpy.ndarray, got {type(value).__name__}")
     check_dtype(name, value.dtype)
-    if hasattr(value, "refuse"):  # on the meta device: no values, and none of them must be read
-        value.refuse()
-    return np.asarray(value)
+    return plain(value)
+
+
+def plain(array: Array) -> Array:
+    """Return an array as a plain ndarray; one of the meta device, which has no values, raises."""
+    if hasattr(array, "refuse"):
+        array.refuse()
+    return np.asarray(array)
 
 
 def checked_bias(bias: Any, dtype: np.dtype[Any], channels: int) -> Array:
