@@ -134,6 +134,8 @@ def _add_scaled(
     if not arrays[0].dtype == arrays[1].dtype == arrays[2].dtype:
         dtype = result_numpy(*arrays)  # of all three: a product of bytes would wrap around
         arrays = [array.astype(dtype) for array in arrays]
+    if arrays[0].dtype.kind in "iu":
+        value = int(value)  # a fraction is cut off, as in PyTorch
     change = compute(ufunc, *arrays[1:])
     if value != 1:
         change = compute(np.multiply, change, value)

@@ -97,6 +97,15 @@ def test_errors_are_pytorchs(torch):
     same_error(torch, lambda m: m.lerp(m.ones(2), m.ones(2).double(), 0.5))
 
 
+@pytest.mark.parametrize("value", [2.9, -2.9, True])
+def test_addcmul_of_ints_cuts_its_value_off(lib, value):
+    x = lib.tensor([1, 2, 3], dtype=lib.int32)
+    made = lib.addcmul(x, x, x, value=value)
+    assert made.dtype is lib.int32
+    assert made.tolist() == [n + int(value) * n * n for n in (1, 2, 3)]
+    assert x.clone().addcmul_(x, x, value=value).tolist() == made.tolist()
+
+
 @pytest.mark.parametrize("name", ["addcmul", "addcdiv"])
 def test_older_order_of_arguments(name):
     x, a, b = convcore.tensor([1.0]), convcore.tensor([6.0]), convcore.tensor([2.0])
