@@ -169,6 +169,7 @@ class MaxPool(NamedTuple):
     kernel: MaxPoolKernel
     sizes: tuple[int, ...]
     outs: tuple[int, ...]
+    table_bytes: int
 
     def forward(self, input: Array, with_taps: bool) -> tuple[Array, Array | None]:
         """Return the maxima, and their taps if asked for; both lie in memory as the array does."""
@@ -264,9 +265,9 @@ def _pool(axes: tuple[PoolAxis, ...]) -> MaxPool:
         row, table = _regular(axis) if isinstance(axis, Axis) else _adaptive(*axis)
         rows.append(row)
         tables += table
-    kernel = MaxPoolKernel(rows, np.concatenate(tables).astype(np.intp), _TAP_WORK)
+    joined = np.concatenate(tables).astype(np.intp)
     sizes, outs = zip(*(row[:2] for row in rows[-len(axes) :]), strict=True)
-    return MaxPool(kernel, sizes, outs)
+    return MaxPool(MaxPoolKernel(rows, joined, _TAP_WORK), sizes, outs, joined.nbytes)
 
 
 def _regular(a: Axis) -> tuple[tuple[int, ...], list[Array]]:

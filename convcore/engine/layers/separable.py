@@ -84,9 +84,9 @@ class SeparableMap:
             )  # fmt: skip
             places += [t.begin, t.source] if reaches is None else [t.begin, t.source, reaches]
             numbers += [weight] if t.divisor is None else [weight, t.divisor.astype(self.wide)]
-        self.kernel = SeparableKernel(
-            rows, np.concatenate(places).astype(np.intp), np.concatenate(numbers), divisor
-        )
+        tables = np.concatenate(places).astype(np.intp), np.concatenate(numbers)
+        self.kernel = SeparableKernel(rows, *tables, divisor)
+        self.table_bytes = sum(table.nbytes for table in tables)
 
     def __call__(self, batch: Array) -> Array:
         """Return the map of (N, C, *sizes) or (C, *sizes), in its dtype and memory format."""

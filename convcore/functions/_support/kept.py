@@ -9,20 +9,22 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-Made = TypeVar("Made")
+Made = TypeVar("Made", bound=tuple)
 
-# Of each maker; those of large arrays hold no tables: see engine/layers/separable.py.
+# Of each maker, and the bytes of tables of one, which those of long lines exceed: 16 MiB in all.
+# The engine keeps a few of those: see engine/layers/separable.py.
 MOST_KEPT = 256
+MOST_TABLE_BYTES = 1 << 16
 
 _PLAIN = frozenset((bool, int, str, NoneType))
 
 
 def kept(make: Callable[..., Made]) -> Callable[..., Made]:
-    """Keep what ``make(array, *options)`` returns, by the array's shape and dtype and the options.
+    """Keep the tuple ``make(array, *options)``, by the array's shape and dtype and the options.
 
     It may depend on nothing else of the array.  Options have types: 2.0 is not 2, nor is True 1.
     What is neither a number, a text, None nor a sequence of those is looked at anew at each call;
-    so is what raises.
+    so are what raises and what holds large tables: ``table_bytes`` of its parts, if they have that.
     """
     found: dict[tuple, Made] = {}
 
@@ -35,12 +37,14 @@ def kept(make: Callable[..., Made]) -> Callable[..., Made]:
         made = found.get(key)
         if made is None:
             made = make(array, *options)
+            if sum(getattr(part, "table_bytes", 0) for part in made) > MOST_TABLE_BYTES:
+                return made
             if len(found) >= MOST_KEPT:
                 found.clear()
             found[key] = made
         return made
 
-    find.cache_clear = found.clear  # type: ignore[attr-defined]
+    find.kept, find.cache_clear = found, found.clear  # type: ignore[attr-defined]
     return find
 
 

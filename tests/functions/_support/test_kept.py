@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import convcore
+from convcore.functions import interpolation, padding, pooling
 from convcore.functions._support import kept as module
 from convcore.functions._support.kept import kept
 from convcore.nn import functional as F
@@ -59,6 +60,25 @@ def test_no_more_is_kept_than_the_limit(made, monkeypatch):
     for size in (1, 2, 3, 3, 1):
         make(np.zeros(size))
     assert len(calls) == 4
+
+
+@pytest.mark.parametrize(
+    ("layer", "maker"),
+    [
+        (lambda x: F.pad(x, (1, 1), "reflect"), padding._padding),
+        (lambda x: F.avg_pool1d(x, 3), pooling._means),
+        (lambda x: F.max_pool1d(x, 3), pooling._maxima),
+        (lambda x: F.interpolate(x, size=x.shape[2] - 1, mode="linear"), interpolation._resizing),
+    ],
+)
+def test_the_tables_of_long_lines_are_not_kept(layer, maker):
+    bytes_of = []
+    for length in (64, 12_000):
+        maker.cache_clear()
+        layer(convcore.ones(1, 1, length))
+        held = [part for made in maker.kept.values() for part in made]
+        bytes_of.append(sum(getattr(part, "table_bytes", 0) for part in held))
+    assert bytes_of[0] > 0 and bytes_of[1] == 0
 
 
 def test_layers_check_their_options_after_a_like_call_too():
