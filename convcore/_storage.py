@@ -7,6 +7,7 @@ address, its size, and whether two tensors have the same one.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -137,7 +138,7 @@ def _elements_of(function: str, name: str, data: Any, dtype: np.dtype) -> np.nda
         if data < 0:
             raise RuntimeError(f"{function}(): argument '{name}' must not be negative, got {data}")
         return np.zeros(data, dtype)
-    if not isinstance(data, tuple | list | np.ndarray):
+    if not isinstance(data, Sequence | np.ndarray) or isinstance(data, str):
         raise TypeError(
             f"{function}(): argument '{name}' must be int or a sequence of numbers, not "
             f"{type(data).__name__}"
@@ -154,7 +155,7 @@ class UntypedStorage(_Storage):
 
     Parameters
     ----------
-    memory : ndarray of uint8, or other ints from 0 to 255; or how many bytes, which are zero
+    memory : ndarray of uint8, or a sequence of ints from 0 to 255; or how many bytes, all 0
 
     Raises
     ------

@@ -109,6 +109,10 @@ def test_storages_are_made_of_numbers_or_a_size(torch):
         lambda lib: lib.TypedStorage([1, 2]),
         lambda lib: lib.TypedStorage([1, 2], dtype=lib.int32),
         lambda lib: lib.UntypedStorage([1, 2]),
+        lambda lib: lib.UntypedStorage(b"ab"),
+        lambda lib: lib.UntypedStorage(bytearray(3)),
+        lambda lib: lib.UntypedStorage(range(3)),
+        lambda lib: lib.TypedStorage(range(3), dtype=lib.int32),
     ):
         ours, theirs = make(convcore), make(torch)
         assert ours.tolist() == theirs.tolist() and ours.nbytes() == theirs.nbytes()
