@@ -185,6 +185,8 @@ def _border_map(
         return None
     if not 1 <= rank <= 3 or len(shape) not in (rank + 1, rank + 2):
         return None
+    if (rank, len(shape)) == (3, 4):  # maybe channels_last, which its three axes are not
+        return None
     sizes = shape[-rank:]
     outs = [b + size + a for size, (b, a) in zip(sizes, pairs, strict=True)]
     return map_of(outs, _map, sizes, tuple(pairs), mode, back, dtype)

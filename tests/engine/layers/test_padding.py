@@ -27,6 +27,14 @@ def test_borders_are_numpys(mode, pairs, layout, rng):
     assert not np.may_share_memory(y, x)
 
 
+@pytest.mark.parametrize("mode", padding.MODES)
+def test_the_format_is_kept_where_channels_are_padded_too(mode, rng):
+    x = lay_out(rng.standard_normal((2, 3, 4, 5)), "channels_last", rng)
+    y = engine.pad(x, PADS[2], mode)
+    np.testing.assert_array_equal(y, np.pad(x, [(0, 0), *PADS[2]], NUMPY[mode]), strict=True)
+    assert is_channels_last(y) and is_channels_last(engine.pad_grad(y, PADS[2], mode))
+
+
 @pytest.mark.parametrize("channels_last", [False, True])
 @pytest.mark.parametrize("pairs", [*PADS[1:], [(-1, 2), (3, -2)], [(-1, -1), (0, 0)]])
 @pytest.mark.parametrize("mode", padding.MODES)
