@@ -143,6 +143,19 @@ def instead(path: str) -> str:
     return _INSTEAD.get(path.rpartition(".")[2], "")
 
 
+# Packages beside PyTorch that programs import, and what is there instead.
+_PACKAGES = {
+    "torchvision": "convcore.models has resnet18, vgg16, mobilenet_v2 and others under its names; "
+    "read images with PIL, and transform them with NumPy",
+    "torchaudio": "read sounds with scipy.io.wavfile, and transform them with scipy.signal",
+}
+
+
+def instead_of_package(name: str) -> str:
+    """Return what to use instead of a package beside PyTorch that is not installed, or ''."""
+    return _PACKAGES.get(name.partition(".")[0], "")
+
+
 @functools.lru_cache(4096)
 def reason(path: str) -> str:
     """Return why a name such as 'torch.cuda.Stream' is out of scope; '' for one that is not."""

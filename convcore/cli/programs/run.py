@@ -66,8 +66,10 @@ def program_of(arguments: argparse.Namespace) -> Callable[[], object]:
         raise UsageError("name a script, or -m and a module")
     if not as_module:
         _require_program(program[0])
+    from convcore.cli.programs.tracebacks import hide_launcher
     from convcore.compat import as_torch
 
+    hide_launcher()
     as_torch()
     sys.argv = program
     if as_module:

@@ -1,0 +1,42 @@
+"""Tracebacks of programs that a command starts: from the program's first line on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+
+from convcore._hints import hinted
+from convcore.compat import scope
+
+
+def hide_launcher() -> None:
+    """Show errors that a program does not catch as `python` does, without what started it."""
+    before = sys.excepthook
+
+    def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if isinstance(error, ModuleNotFoundError):
+            hinted(error, scope.instead_of_package(error.name or ""))
+        own = of_program(trace)
+        before(kind, error.with_traceback(own), own)
+
+    sys.excepthook = show
+
+
+def of_program(trace: TracebackType | None) -> TracebackType | None:
+    """Return the part of a traceback below what started the program; all of it if that is none."""
+    found = trace
+    while found is not None and not _is_here(found):
+        found = found.tb_next
+    while found is not None and (_is_here(found) or _file(found) == "<frozen runpy>"):
+        found = found.tb_next
+    return found or trace
+
+
+def _file(trace: TracebackType) -> str:
+    return trace.tb_frame.f_code.co_filename
+
+
+def _is_here(trace: TracebackType) -> bool:
+    """Return whether a line is of this folder's commands."""
+    return os.path.dirname(_file(trace)) == os.path.dirname(__file__)
