@@ -271,6 +271,7 @@ EMPTY_PARAMETERS = (
     "the module has no parameters, or they came from a generator that was used up before: "
     "call module.parameters() again. Layers in a Python list are not seen: use nn.ModuleList"
 )
+SWAPPED = "scores come first, and then the classes: cross_entropy(net(x), y)"
 LOSS_CLASS = "make the loss first, and then call it: nn.CrossEntropyLoss()(input, target)"
 ON_CPU = 'leave the device out, or ask: "cuda" if torch.cuda.is_available() else "cpu"'
 ONE_TENSOR = "put it into a list: [tensor]"
@@ -295,8 +296,13 @@ def no_forward(module: object) -> str:
 # Keys of a state
 
 
-def state_keys(missing: Sequence[str], unexpected: Sequence[str], state: Mapping[str, Any]) -> str:
-    """Say how the keys of a state differ from those of a module."""
+def state_keys(
+    missing: Sequence[str],
+    unexpected: Sequence[str],
+    state: Mapping[str, Any],
+    shapes: Mapping[str, _Shape],
+) -> str:
+    """Say how the keys of a state differ from those of a module, whose shapes are given."""
     if not missing or not unexpected:
         return ""
     for key in unexpected:
@@ -316,8 +322,12 @@ def state_keys(missing: Sequence[str], unexpected: Sequence[str], state: Mapping
             f"the module's keys have the prefix {prefix!r}, which the state's have not: "
             f"{{{prefix!r} + key: value for key, value in state_dict.items()}}"
         )
-    pairs = [(key, nearest(key, unexpected[:200])) for key in missing[:3]]
-    return ", ".join(f"is {found!r} meant to be {key!r}?" for key, found in pairs if found)
+    pairs = [
+        (key, nearest(key, [k for k in unexpected[:200] if _shape(state[k]) == shapes.get(key)]))
+        for key in missing[:3]
+    ]
+    meant = [f"{found!r} meant to be {key!r}" for key, found in pairs if found]
+    return f"is {', '.join(meant)}?" if meant else ""
 
 
 def _prefix(short: Sequence[str], long: Sequence[str]) -> str:

@@ -215,6 +215,10 @@ CASES = {
         r"module's keys have the prefix '0\.'",
     ),
     "misspelt key": (loaded(renamed), r"is '0\.wieght' meant to be '0\.weight'"),
+    "swapped": (
+        loss(lambda m: m.tensor([0, 1]), zeros(2, 3)),
+        r"scores come first.*cross_entropy\(net\(x\), y\)",
+    ),
     "checkpoint": (
         loaded(lambda m, state: {"epoch": 3, "net": state}),
         r"load_state_dict\(checkpoint\['net'\]\)",
@@ -435,3 +439,48 @@ def test_hint_is_no_part_of_the_text():
     with pytest.raises(RuntimeError) as caught:
         bool(convcore.zeros(2))
     assert str(caught.value) == "Boolean value of Tensor with more than one value is ambiguous"
+
+
+def test_keys_are_meant_where_shapes_agree():
+    net = nn.Sequential(nn.Conv2d(3, 8, 3))
+    other = OrderedDict({"c.weight": convcore.zeros(8, 3, 3, 3), "fc.bias": convcore.zeros(9)})
+    assert hint(net.load_state_dict, other) == "Hint: is 'c.weight' meant to be '0.weight'?"
+
+
+def test_what_is_given_where_a_layer_is_made_goes_to_its_call():
+    x = convcore.ones(2, 3)
+    assert "nn.ReLU()(x)" in hint(nn.ReLU, x)
+    assert hint(nn.CrossEntropyLoss, x, convcore.tensor([0, 1])).count("Hint: ") == 1
+
+
+def test_layers_of_an_optimized_net_are_inside():
+    fast = convcore.optimize_for_inference(nn.Sequential(OrderedDict(conv=nn.Conv2d(1, 1, 1))))
+    assert ".model.conv" in hint(getattr, fast, "conv")
+    assert hint(getattr, fast, "cnov") == ""
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    folder = tmp_path / "no"
+    assert hint(convcore.save, 1, folder / "a.pt") == f"Hint: there is no directory {str(folder)!r}"
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: nn.Conv2d(3, 8, 3.0), r"kernel_size must be an int or a tuple of ints, got 3\.0"),
+    ],
+)
+def test_layers_name_what_they_cannot_be_made_of(make, says):
+    with pytest.raises(TypeError, match=says):
+        make()
+
+
+def test_channels_that_groups_do_not_divide_are_told():
+    assert "in_channels is 3, groups is 2" in hint(nn.Conv2d, 3, 8, 3, groups=2)
+    assert "out_channels is 3, groups is 2" in hint(nn.Conv2d, 2, 3, 3, groups=2)
+
+
+def test_a_file_that_is_no_checkpoint_is_named(tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(convcore.serialization.CheckpointError, match=r"notes\.txt': it is no zip"):
+        convcore.load(tmp_path / "notes.txt")

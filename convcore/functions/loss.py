@@ -68,8 +68,7 @@ def older_reduction(size_average: bool | None, reduce: bool | None, stacklevel: 
         summed = "sum" if size_average is not None and not size_average else "mean"
         name = "none" if reduce is not None and not reduce else summed
     except RuntimeError as error:  # of the bool of a tensor
-        _hints.hinted(error, _hints.LOSS_CLASS)
-        raise
+        raise _hints.hinted(RuntimeError(str(error)), _hints.LOSS_CLASS) from None
     warnings.warn(
         f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.",
         stacklevel=stacklevel,

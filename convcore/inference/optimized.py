@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from convcore import nn
+from convcore._hints import hinted
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.engine.conv.algorithms.selection import selected
@@ -142,6 +143,15 @@ class OptimizedModule(nn.Module):
         self._fused = False
         self._plans = PlanCache(self.model, narrow=precision is not None)
         self._lock = threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError as error:
+            inside = self.__dict__.get("_modules", {}).get("model")
+            if inside is not None and hasattr(inside, name):
+                hinted(error, f"the net itself is .model: .model.{name}")
+            raise
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_lock": None}

@@ -156,7 +156,8 @@ def _opened(f: Any, weights_only: bool) -> Iterator[tuple[Any, bytes]]:
         try:
             yield file, head
         except CheckpointError as error:
-            error.add_note(f"The file is {_named(f)}.")
+            if _named(f) not in str(error):
+                error.args = (f"{_named(f)}: {error}",)
             raise
         except Exception as error:
             if _is_none_of_the_files(error, weights_only):

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from convcore._hints import hinted
 from convcore.kernels.runtime._folders import sync_folder
 
 __all__ = ["writing"]
@@ -65,7 +66,9 @@ def _made(temporary: str, f: Any, before: os.stat_result | None) -> BinaryIO | N
     except OSError as error:
         if before is not None and isinstance(error, PermissionError):
             return None
-        raise type(error)(error.errno, error.strerror, os.fspath(f)) from None
+        folder = os.path.dirname(os.fspath(f))
+        absent = f"there is no directory {folder!r}" if not os.path.isdir(folder or ".") else ""
+        raise hinted(type(error)(error.errno, error.strerror, os.fspath(f)), absent) from None
 
 
 def _put_on_disk(new: BinaryIO, temporary: str, before: os.stat_result | None) -> None:

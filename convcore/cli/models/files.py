@@ -33,8 +33,8 @@ def open_with_zeros(file: str, sizes: tuple[int, ...] | None) -> tuple[Any, tupl
 
 
 def one_line(error: Exception) -> str:
-    """Return an error's message without its line breaks."""
-    return " ".join(str(error).split())
+    """Return an error's message and hint without line breaks."""
+    return " ".join(" ".join([str(error), *getattr(error, "__notes__", ())]).split())
 
 
 def axes_of(info: Any) -> list[int | str]:

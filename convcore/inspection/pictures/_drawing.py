@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from convcore._dtype import FLOATING
+from convcore._hints import hinted
 from convcore._tensor import Tensor
+from convcore.nn import Module
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +44,9 @@ def array_of(value: Any, name: str, ndims: tuple[int, ...]) -> np.ndarray:
     """
     array = np.asarray(value.detach()._array if isinstance(value, Tensor) else value)
     if array.dtype.kind not in f"{FLOATING}iub":
-        raise TypeError(f"{name} must be a tensor or array of numbers, got {array.dtype}")
+        kind = type(value).__name__ if array.dtype == object else array.dtype
+        error = TypeError(f"{name} must be a tensor or array of numbers, got {kind}")
+        raise hinted(error, "give a layer's: net.conv1.weight" if isinstance(value, Module) else "")
     if array.ndim not in ndims or not array.size:
         ranks = " or ".join(map(str, ndims))
         raise ValueError(f"{name} must have {ranks} axes and elements, got shape {array.shape}")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from convcore._creation import full
+from convcore._hints import hinted
 from convcore._tensor import Tensor
 from convcore.functions._support.arguments import number
 from convcore.nn import functional
@@ -67,6 +68,10 @@ class _MaybeInplace(_Activation):
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
+        if isinstance(inplace, Tensor):
+            name = type(self).__name__
+            error = TypeError(f"{name}(): inplace must be a bool, got a Tensor")
+            raise hinted(error, f"make the layer first, and then call it: nn.{name}()(x)")
         self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from convcore._creation import empty
+from convcore._hints import hinted
 from convcore._tensor import Tensor
 from convcore.engine.geometry import Steps
 from convcore.nn import functional, init
@@ -47,6 +48,8 @@ class _ConvNd(Module):
         stride, padding, dilation, groups = steps
         _check_channels(*channels, groups)
         sizes = _ntuple(self.rank)
+        if any(isinstance(size, float) for size in sizes(kernel_size)):
+            raise TypeError(f"kernel_size must be an int or a tuple of ints, got {kernel_size!r}")
         self.in_channels, self.out_channels = channels
         self.kernel_size = sizes(kernel_size)
         self.stride = sizes(stride)
@@ -114,10 +117,10 @@ class _ConvNd(Module):
 def _check_channels(in_channels: int, out_channels: int, groups: int) -> None:
     if groups <= 0:
         raise ValueError("groups must be a positive integer")
-    if in_channels % groups:
-        raise ValueError("in_channels must be divisible by groups")
-    if out_channels % groups:
-        raise ValueError("out_channels must be divisible by groups")
+    for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
+        if channels % groups:
+            error = ValueError(f"{name} must be divisible by groups")
+            raise hinted(error, f"{name} is {channels}, groups is {groups}")
 
 
 class _Convolution(_ConvNd):
