@@ -104,7 +104,8 @@ def _intercepts(value: Any) -> bool:
     return found is not None and (kind in _intercepting or not issubclass(kind, Tensor))
 
 
-# The subclasses of Tensor whose objects intercept: all but parameters and buffers of modules.
+# The subclasses of Tensor whose objects intercept: all but parameters and buffers of modules,
+# unless their class defines `__torch_function__`.
 _intercepting: set[type] = set()
 
 
@@ -175,7 +176,7 @@ def _default(
     cls: type, func: Callable, types: Iterable[type], args: tuple = (), kwargs: dict | None = None
 ) -> Any:
     """Call the function without interception; tensors among its results become of the class."""
-    plain = cls is not Tensor and cls not in _intercepting  # parameters and buffers of modules
+    plain = _belongs_to_modules(cls)
     if not plain and not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():
@@ -475,9 +476,16 @@ def _restore() -> None:
 
 def _subclassed(cls: type) -> None:
     """Note a new subclass of Tensor, whose objects intercept."""
-    if not cls.__module__.startswith("convcore."):
+    defines = any("__torch_function__" in vars(base) for base in cls.__mro__ if base is not Tensor)
+    if defines or not _belongs_to_modules(cls):
         _intercepting.add(cls)
         install()
+
+
+def _belongs_to_modules(cls: type) -> bool:
+    """Return whether a class is of Parameter's or Buffer's kind: results are plain tensors."""
+    bases = (base for base in cls.__mro__ if base is not Tensor and issubclass(base, Tensor))
+    return any(base.__module__.startswith("convcore.") for base in bases)
 
 
 _tensor.on_subclass(_subclassed)

@@ -101,6 +101,31 @@ def test_parameters_do_not_intercept():
     assert type(parameter + 1) is convcore.Tensor
 
 
+def test_results_of_subclasses_of_parameters_are_plain_tensors(torch):
+    for lib in (convcore, torch):
+
+        class Weight(lib.nn.Parameter):
+            pass
+
+        class Mean(lib.nn.Buffer):
+            pass
+
+        class Logged(lib.nn.Parameter):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                cls.last = func.__name__
+                return super().__torch_function__(func, types, args, kwargs or {})
+
+        for kind in (Weight, Mean):
+            assert type(kind(lib.ones(2)) * 2) is lib.Tensor
+        net = lib.nn.Linear(1, 2)
+        net.scaled = Weight(lib.ones(2))
+        net.result = net.scaled * 2
+        assert "result" not in dict(net.named_parameters())
+        assert type(lib.add(Logged(lib.ones(2)), 1)) is lib.Tensor
+        assert Logged.last == "add"
+
+
 def test_a_call_of_a_subclass_makes_one(torch):
     for lib in (convcore, torch):
 
