@@ -185,6 +185,21 @@ print(flat.tolist(), [part.tolist() for part in back], torch._utils._element_siz
     ]
 
 
+def test_a_subclass_with_interception_disabled_computes_plain_tensors(tmp_path):
+    printed = run(
+        """
+import torch
+
+class Plain(torch.Tensor):
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+print(type(torch.ones(2).as_subclass(Plain) + 1) is torch.Tensor)
+""",
+        tmp_path,
+    )
+    assert printed.strip() == "True"
+
+
 def test_replacing_a_function_changes_what_modules_call(tmp_path):
     printed = run(
         """

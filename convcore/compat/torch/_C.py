@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 from convcore import Generator as Generator
@@ -46,14 +47,19 @@ def _initExtension(path: str) -> None:
     """Do nothing: the kernels are loaded already."""
 
 
+def _disabled_torch_function_impl(
+    func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
+) -> Any:
+    """Call the function without interception: what a class sets as its `__torch_function__`."""
+    with DisableTorchFunctionSubclass():
+        return func(*args, **(kwargs or {}))
+
+
 def _get_privateuse1_backend_name() -> str:
     return "privateuseone"
 
 
 _FunctionBase = stand_in("torch._C._FunctionBase")
-_disabled_torch_function_impl: Any = lambda func, types, args=(), kwargs=None: func(  # noqa: E731
-    *args, **(kwargs or {})
-)
 _nullcontext = contextlib.nullcontext
 
 
