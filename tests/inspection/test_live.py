@@ -56,10 +56,23 @@ def test_reports_are_the_loops_own_figures():
     optimizer = convcore.optim.SGD(net.parameters(), lr=0.01)
     with inspection.watch(0, show=reports.append) as seen:
         train(net, optimizer, 6, losses)
-    assert seen.steps == 6 and [one.step for one in reports] == [1, 3, 5]
-    assert [one.loss for one in reports] == pytest.approx([losses[0], losses[2], losses[4]])
+    assert seen.steps == 6 and [one.step for one in reports] == [1, 3, 5, 6]
+    shown = [losses[0], losses[2], losses[4], losses[5]]
+    assert [one.loss for one in reports] == pytest.approx(shown)
     assert list(reports[-1].layers) == ["conv", "relu", "relu:2", "body.0", "body.2"]
     assert not any(module._forward_hooks for module in net.modules())
+
+
+def test_the_last_step_is_shown_however_seldom_steps_are_looked_at():
+    net, reports = Net(), []
+    optimizer = convcore.optim.SGD(net.parameters(), lr=0.01)
+    with inspection.watch(3600, show=reports.append):
+        train(net, optimizer, 4)
+    assert [one.step for one in reports] == [1, 4]
+    assert reports[1].layers["body.0"].gradient > 0
+    with inspection.watch(3600, show=reports.append):
+        pass
+    assert len(reports) == 2
 
 
 def test_norms_are_those_of_the_gradients():

@@ -286,3 +286,10 @@ def test_page_in_a_browser(tmp_path):
     assert browser.value("document.querySelector('#c3').closest('details').open") is True
     assert browser.value("document.querySelectorAll('details[open]').length") == 1
     browser.close()
+
+
+@pytest.mark.parametrize("name", ["net.pdf", "net.PNG"])
+def test_a_file_of_another_format_is_refused(tmp_path, name):
+    with pytest.raises(ValueError, match=r"path must end in \.html or \.htm, got .*net"):
+        inspection.report(nn.ReLU(), convcore.ones(1), tmp_path / name)
+    assert not (tmp_path / name).exists()

@@ -59,8 +59,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the report."""
     import convcore
     from convcore import inspection
+    from convcore.inspection.reporting.writing import check_suffix
 
     require_place("--output", arguments.output)
+    try:
+        check_suffix(arguments.output)
+    except ValueError as error:
+        raise UsageError(f"--output: {error}") from None
     convcore.manual_seed(arguments.seed)
     model, expected = _model(arguments)
     given = _input(arguments, expected)

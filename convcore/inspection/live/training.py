@@ -46,6 +46,9 @@ class Training:
         self._calls: Calls | None = None  # open in a step that is looked at
         self._net: nn.Module | None = None
         self._dead: dict[str, np.ndarray] = {}
+        self._last_dead: dict[str, np.ndarray] = {}
+        self._reported = 0  # steps, of the last report
+        self._parameters: list[Tensor] = []  # of the last step
         self._loss: Any = None
         self._thread = 0
 
@@ -63,8 +66,10 @@ class Training:
             raise
 
     def close(self) -> None:
-        """Remove the hooks."""
+        """Remove the hooks, and report the last step if it was not."""
         self._look_away()
+        if self.steps > self._reported:
+            self._report(self._parameters)
         self._found()
         for handle in self._handles:
             handle.remove()
@@ -72,6 +77,7 @@ class Training:
         if vars(Tensor)["backward"] is self._noted:  # else who replaced it calls it
             Tensor.backward = self._backward
         self._net = self._loss = None
+        self._parameters = []
 
     # What hooks tell
 
@@ -84,6 +90,7 @@ class Training:
             return
         self.steps += 1
         parameters = [one for group in optimizer.param_groups for one in group["params"]]
+        self._parameters = parameters
         if self._finding is not None:
             self._net = _net_of(parameters, self._called)
             self._found()
@@ -95,9 +102,11 @@ class Training:
 
     def _report(self, parameters: list[Tensor]) -> None:
         layers = _gradients(parameters, self._net)
-        for name, dead in self._dead.items():
+        # A last step that nobody looked at has the units of the look before.
+        self._dead, self._last_dead = {}, self._dead or self._last_dead
+        for name, dead in self._last_dead.items():
             layers.setdefault(name, Layer()).add(Layer(None, int(dead.sum()), dead.size))
-        self._dead = {}
+        self._reported = self.steps
         layers = _in_order(layers, self._net)
         loss = None if self._loss is None else float(self._loss.reshape(-1)[0].real)
         now = time.perf_counter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,9 @@ _HEAD = ("calls", "forward", "backward", "share", "MiB", "M-adds", "GFLOP/s")
 _WIDTHS = (6, 9, 9, 6, 8, 9, 8)
 _ALGORITHM = 14
 _SLOWEST = 3
-_SHORT = 22  # characters of a name among the slowest
+_LABEL = 15  # characters before what a line below the tree says
+_WIDEST = 100
+_MUCH_WAITED = 0.05  # of the time
 
 
 def text(profile: Profile, depth: int | None = None) -> str:
@@ -73,24 +76,33 @@ def _line(name: str, numbers: tuple[str, ...], algorithm: str) -> str:
 def _totals(profile: Profile) -> list[str]:
     rows = profile.rows
     peak = profile.peak_gflops
+    rest = max(0.0, profile.seconds - rows.forward - rows.backward)
     speed = f"{rows.gflops:.1f} GFLOP/s"
     beside = f", {rows.gflops / peak:.0%} of a matrix product's {peak:.0f}" if peak else ""
     threads = f"{profile.threads} thread" + ("s" if profile.threads != 1 else "")
     lines = [
         f"Time           {1e3 * rows.forward:.2f} ms forward, {1e3 * rows.backward:.2f} ms "
-        f"backward on {threads}; {1e3 * profile.seconds:.2f} ms in all",
+        f"backward, {1e3 * rest:.2f} ms around them; {threads}",
         f"Multiply-adds  {rows.multiply_adds:,} forward, {rows.backward_multiply_adds:,} backward",
         f"Speed          {speed}{beside}",
         f"Memory         {profile.peak_bytes / 2**20:.2f} MiB at the peak, in arrays of 64 KiB "
         "and more",
     ]
     slowest = ", ".join(
-        f"{_end(row.name) or '(model)'} {row.seconds / rows.seconds:.0%}"
+        f"{row.name or '(model)'} {row.seconds / rows.seconds:.0%}"
         for row in profile.slowest(_SLOWEST)
     )
-    return [*lines, f"Slowest        {slowest}"] if slowest else lines
+    if slowest:
+        lines += _labelled("Slowest", slowest)
+    if profile.waited > _MUCH_WAITED * profile.seconds:
+        text = f"threads waited {1e3 * profile.waited:.0f} ms for a core that other programs used: "
+        lines += _labelled("Note", text + "times are too long, and the slowest may be others")
+    return lines
 
 
-def _end(name: str) -> str:
-    """Return the end of a long name, where names of layers differ."""
-    return name if len(name) <= _SHORT else f"...{name[3 - _SHORT :]}"
+def _labelled(label: str, text: str) -> list[str]:
+    """Return a text behind its label, on as many lines as it takes."""
+    indent = " " * _LABEL
+    return textwrap.wrap(
+        text, _WIDEST, initial_indent=label.ljust(_LABEL), subsequent_indent=indent
+    )

@@ -13,6 +13,7 @@ from convcore.inspection.profiling import _chrome_trace, _table
 from convcore.inspection.profiling._peak import peak_gflops
 from convcore.inspection.profiling._recorder import Recorder
 from convcore.inspection.profiling._tree import ProfileRow, tree_of
+from convcore.inspection.profiling._waiting import waited
 
 __all__ = ["Profile", "profile"]
 
@@ -29,6 +30,9 @@ class Profile:
     peak_bytes : int
         The most bytes that arrays of 64 KiB and more took at once: see `memory_stats`, whose peaks
         begin anew with a profile.
+    waited : float
+        Seconds that threads waited for a core meanwhile, for other programs used it; 0 where the
+        system does not tell (it is Linux that does).
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -39,6 +43,7 @@ class Profile:
         self.seconds = 0.0
         self.threads = 0
         self.peak_bytes = 0
+        self.waited = 0.0
 
     def __enter__(self) -> Profile:
         if self._begun:
@@ -50,12 +55,14 @@ class Profile:
         except BaseException:
             self._recorder.stop()
             raise
+        self._waited_before = waited()
         self._begun = perf_counter_ns()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._ended = perf_counter_ns()
         self._recorder.stop()
+        self.waited = max(0.0, waited() - self._waited_before)
         self.seconds = 1e-9 * (self._ended - self._begun)
         self.peak_bytes = memory.memory_stats()["allocated_bytes.peak"]
 

@@ -48,6 +48,8 @@ def report(
     ------
     TypeError
         ``model`` is no Module, or ``input`` holds no tensor.
+    ValueError
+        ``path`` has the suffix of another format.
     OSError
         The file cannot be written.
 
@@ -69,6 +71,7 @@ def report(
     ...     page.name, os.path.getsize(page) < 2**20
     ('net.html', True)
     """
+    check_suffix(path)
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a Module, got {type(model).__name__}")
     given = input if isinstance(input, tuple) else (input,)
@@ -79,3 +82,9 @@ def report(
     with writing(path) as file:
         file.write(text)
     return Path(path)
+
+
+def check_suffix(path: str | os.PathLike[str]) -> None:
+    """Raise ValueError if a page's file is named as one of another format."""
+    if Path(os.fspath(path)).suffix.lower() not in ("", ".html", ".htm"):
+        raise ValueError(f"path must end in .html or .htm, got {os.fspath(path)!r}")

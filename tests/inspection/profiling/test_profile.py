@@ -4,9 +4,11 @@ import copy
 import gc
 import json
 import pickle
+import re
 import threading
 import time
 import weakref
+from collections import OrderedDict
 
 import pytest
 
@@ -375,3 +377,23 @@ def test_profiles_end_in_any_order():
     second.__exit__()
     assert [one.rows.children[0].calls for one in (first, second)] == [1, 2]
     assert "forward" not in vars(net) and "forward" not in vars(net[0])
+
+
+def test_the_rest_of_the_time_is_told_and_names_are_whole():
+    net = nn.Sequential(OrderedDict(a_rather_long_name_of_a_layer_that_is_slow=nn.Linear(64, 64)))
+    with inspection.profile(net) as found:
+        net(convcore.ones(8, 64)).sum().backward()
+        time.sleep(0.05)
+    (around,) = re.findall(r"backward, ([\d.]+) ms around them; \d+ thread", str(found))
+    assert float(around) >= 50
+    assert "Slowest        a_rather_long_name_of_a_layer_that_is_slow" in str(found)
+    assert max(map(len, str(found).splitlines())) <= 100
+
+
+@pytest.mark.parametrize(("waited", "is_told"), [(0.0, False), (1e6, True)])
+def test_waiting_for_a_core_is_told(waited, is_told):
+    with inspection.profile(nn.ReLU()) as found:
+        convcore.ones(8).relu()
+    assert found.waited >= 0
+    found.waited = waited
+    assert ("for a core that other programs used" in str(found)) == is_told
