@@ -84,7 +84,7 @@ def _totals(found: Summary) -> list[str]:
     lines = [
         f"Parameters     {found.total_params:,}: {found.trainable_params:,} are trained, "
         f"{rest:,} are not; {found.buffers:,} elements of buffers",
-        f"Multiply-adds  {found.multiply_adds:,}",
+        f"Multiply-adds  {found.multiply_adds:,} of the whole batch",
         f"Memory         {_mib(found.input_bytes)} input, {_mib(found.output_bytes)} results, "
         f"{_mib(found.param_bytes)} parameters and buffers: {_mib(found.total_bytes)}",
     ]

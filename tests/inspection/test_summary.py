@@ -167,7 +167,7 @@ def test_command_prints_the_table(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[3].split()[:2] == ["conv1", "Conv2d"]
     assert "[1, 10, 24, 24]" in lines[3] and lines[3].endswith("144,000")
-    assert lines[-2] == "Multiply-adds  480,500"
+    assert lines[-2] == "Multiply-adds  480,500 of the whole batch"
 
 
 def test_command_takes_sizes_and_depth(capsys):
