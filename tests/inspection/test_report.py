@@ -131,7 +131,7 @@ def test_names_and_titles_are_text(written, image):
 
 def test_gradients_have_the_names_of_few_layers(written, image):
     text = written(small(), image)
-    chart = re.search(r'aria-label="Gradients by layer">(.*?)</svg>', text)[1]
+    chart = re.search(r'aria-label="Gradients of the weights">(.*?)</svg>', text)[1]
     assert re.findall(r'text-anchor="middle">(\w+)<', chart) == ["0", "3"]
 
 
@@ -180,7 +180,7 @@ def test_nets_of_other_inputs_get_a_report(written):
     assert {"words", "add", "lstm"} < set(rows(text))
     for parameter in (frozen := small()).parameters():
         parameter.requires_grad_(False)
-    assert "Gradients by layer" not in written(frozen, convcore.rand(2, 3, 8, 8))
+    assert "Gradients of the weights" not in written(frozen, convcore.rand(2, 3, 8, 8))
 
 
 @pytest.mark.parametrize(

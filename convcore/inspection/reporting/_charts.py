@@ -31,7 +31,7 @@ def histogram(found: tuple[list[int], list[float]], what: str) -> str:
         f'<text x="0" y="{_HEIGHT + 14}">{safe(number(edges[0]))}</text>'
         f'<text x="{_WIDTH}" y="{_HEIGHT + 14}" text-anchor="end">{safe(number(edges[-1]))}</text>'
     )
-    title = f"Histogram of {what}, heights by the square root of the counts"
+    title = f"Histogram of {what}; a bar's height is the square root of its count"
     return (
         f'<figure><svg viewBox="0 0 {_WIDTH} {_HEIGHT + 18}" width="{_WIDTH}" '
         f'height="{_HEIGHT + 18}" role="img" aria-label="{safe(title)}">'
@@ -75,7 +75,7 @@ def flow(entries: Sequence[tuple[int, str, float]]) -> str:
             parts.append(f"<text {place}>{safe(layer)}</text>")
     return (
         f'<div class="wide"><svg viewBox="0 0 {width + 50} {height + 28}" width="{width + 50}" '
-        f'height="{height + 28}" role="group" aria-label="Gradients by layer">'
+        f'height="{height + 28}" role="group" aria-label="Gradients of the weights">'
         f"{''.join(parts)}</svg></div>"
     )
 

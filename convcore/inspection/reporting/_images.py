@@ -74,7 +74,7 @@ def _scaled(values: np.ndarray) -> tuple[np.ndarray, str]:
     places = np.rint((_COLOURS - 1) * np.clip(shares, 0, 1)).astype(np.uint8)
     places[~finite] = _MISSING
     said = (
-        f"dark {number(least)} to bright {number(most)}"
+        f"dark {number(least)} or less to bright {number(most)} or more"
         if least != most
         else (f"all {number(least)}")
     )

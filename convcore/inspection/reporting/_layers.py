@@ -107,7 +107,8 @@ def _algorithms(call: Call) -> str:
     return (
         '<h3>Algorithms</h3><div class="wide"><table><thead><tr><th scope="col">Pass</th>'
         '<th scope="col" class="left">Algorithm</th><th scope="col" class="left">Because</th>'
-        f'<th scope="col">Scratch a thread</th></tr></thead><tbody>{rows}</tbody></table></div>'
+        '<th scope="col">Scratch memory per thread</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
     )
 
 

@@ -26,7 +26,7 @@ _PARTS = (
     ("answer", "Input and answer"),
     ("graph", "The net"),
     ("times", "Times"),
-    ("gradients", "Gradients by layer"),
+    ("gradients", "Gradients of the weights"),
     ("table", "All layers"),
     ("layers", "Each layer"),
 )
@@ -152,8 +152,8 @@ def _graph(facts: Facts) -> str:
     shown = "".join(f"<div>{picture}</div>" for picture in pictures)
     return (
         '<p class="key">A box is a layer, or a block of layers; choose one to see what is inside. '
-        "Blocks that repeat one another are one box; of blocks of one kind the first is drawn. A "
-        "layer without bytes changes its input in place, or only looks at it in another way."
+        "Equal blocks in a row share a box. Below, the first block of each kind is drawn from "
+        "inside. A layer with no bytes makes no new array: it works in place, or returns a view."
         '<i class="k1"></i>block<i class="k2"></i>convolution or linear layer'
         '<i class="k3"></i>share of the multiply-adds (MACs)'
         '<i class="k4"></i>has NaN or infinities</p>'

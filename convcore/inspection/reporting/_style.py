@@ -10,10 +10,10 @@ __all__ = ["GRAPH_STYLE", "POLICY", "STYLE"]
 _COLOURS = """
 :root{color-scheme:light dark;--back:#fff;--text:#1b1f24;--soft:#57606a;--line:#d0d7de;
 --card:#f6f8fa;--link:#0a56b8;--block:#e3ecfa;--costly:#fdf0d5;--bar:#b8730a;--bad:#b3141f;
---badback:#ffe3e4;--out:#2a72c8;--good:#1a7f37}
+--badback:#ffe3e4;--out:#2a72c8;--good:#1a7f37;--shade:#0006}
 @media (prefers-color-scheme:dark){:root{--back:#0f1318;--text:#e6e9ed;--soft:#9aa5b1;
 --line:#353d47;--card:#171c23;--link:#7ab4ff;--block:#1c2f4a;--costly:#3d2f12;--bar:#e0a33b;
---bad:#ff8087;--badback:#4a1418;--out:#6aa9f5;--good:#5fd07a}}
+--bad:#ff8087;--badback:#4a1418;--out:#6aa9f5;--good:#5fd07a;--shade:#fff8}}
 """
 
 _GRAPH = """
@@ -42,7 +42,10 @@ border-radius:8px;padding:.4rem .8rem}
 .verdict{border-left:4px solid var(--good);background:var(--card);padding:.5rem .8rem;
 margin:.8rem 0}
 .verdict.bad{border-color:var(--bad);background:var(--badback)}
-.wide{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+.wide{overflow-x:auto;background:
+linear-gradient(to left,var(--back) 1rem,transparent) right/3rem 100% no-repeat local,
+linear-gradient(to left,var(--shade),transparent) right/1rem 100% no-repeat}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:.15rem .6rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
 #table table{font-size:.82rem}#table th,#table td{padding:.12rem .35rem}
 th{color:var(--soft);font-weight:600}thead th{vertical-align:bottom}
