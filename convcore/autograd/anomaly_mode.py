@@ -106,6 +106,8 @@ def where_made() -> dict[str, Any]:
 def watched(run: Callable, node: Any, grads: list, needs: tuple[bool, ...]) -> Sequence:
     """Return ``run(node, grads, needs)``; warn with the node's traceback if it raises or gives NaN.
 
+    Not where the error itself says the line of the forward call.
+
     Raises
     ------
     RuntimeError
@@ -118,8 +120,9 @@ def watched(run: Callable, node: Any, grads: list, needs: tuple[bool, ...]) -> S
                 raise RuntimeError(
                     f"Function '{node.name()}' returned nan values in its {number}th output."
                 )
-    except Exception:
-        _warn_of(node)
+    except Exception as error:
+        if not getattr(error, "says_forward_line", False):
+            _warn_of(node)
         raise
     return results
 

@@ -43,6 +43,8 @@ class NonFiniteError(FloatingPointError):
         Whether it was made in the backward pass.
     """
 
+    says_forward_line = True  # so that `detect_anomaly` does not say it too
+
     def __init__(self, text: str, module: str, operation: str, line: str, backward: bool) -> None:
         super().__init__(text)
         self.module = module
@@ -71,9 +73,9 @@ class find_nan:
     -----
     Every result is read once, so a pass takes up to several times its usual time. Values that are
     given, as -inf to ``masked_fill``, are not made: only a NaN among the inputs is an error at the
-    function that reads it. `autograd.detect_anomaly` is on meanwhile, warns with the traceback of
-    the forward call, and finds NaN in the gradients of what is not seen here, such as
-    `autograd.Function`.
+    function that reads it. `autograd.detect_anomaly` is on meanwhile: it finds NaN in the
+    gradients of what is not seen here, such as `autograd.Function`, and warns with the traceback of
+    the forward call.
 
     Examples
     --------

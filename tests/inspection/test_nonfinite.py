@@ -177,3 +177,14 @@ def test_one_block_is_not_opened_twice():
     assert not net[0]._forward_hooks
     with block:  # once more, after it
         net(convcore.ones(1, 2))
+
+
+def test_an_error_that_says_the_line_is_not_said_twice():
+    x = convcore.zeros(1, requires_grad=True)
+    with (
+        warnings.catch_warnings(),
+        pytest.raises(inspection.NonFiniteError, match="SqrtBackward0"),
+        inspection.find_nan(),
+    ):
+        warnings.simplefilter("error")
+        x.sqrt().sum().backward()
