@@ -1,7 +1,15 @@
 """convcore: CPU convolutions, forward and both gradients, in an autograd graph with hooks.
 
-PyTorch's names on NumPy arrays: tensors and layers here, plain ndarrays in `convcore.engine`.  A
-room imports only from rooms below it (tests/test_layering.py); from the bottom up:
+PyTorch's names on NumPy arrays.  Start here:
+
+    import convcore as torch; from convcore import nn, optim    train as in PyTorch
+    inspection.capture, .profile, .find_nan, .report            look inside a net
+    optimize_for_inference(net)                                 a copy that only runs, fast
+    convcore run script.py      a program written for PyTorch, unchanged
+    convcore                    what else the command line does
+
+Tensors and layers are here, plain ndarrays in `convcore.engine`.  A room imports only from rooms
+below it (tests/test_layering.py); from the bottom up:
 
     kernels/        compiled kernels (Cython and C): conv/, layers/, runtime/
     engine/         ndarray in, ndarray out: geometry.py, conv/ (API, algorithms), layers/, runtime/

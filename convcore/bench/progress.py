@@ -34,11 +34,15 @@ class Guess:
         raise NotImplementedError
 
     def step(self, text: str, seconds: float) -> Step:
-        """Return the progress, before a step of so many seconds; what is left goes by the clock."""
+        """Return the progress, before a step of so many seconds.
+
+        What is left goes by the clock the more, the more is done: the first steps start processes.
+        """
         gone, done = time.monotonic() - self.started, self._done
         self._done += seconds
-        left = gone / done * (self.whole - done) if done > 0 else self.whole
-        return Step(text, min(1.0, done / self.whole), max(0.0, left))
+        share, rest = min(1.0, done / self.whole), max(0.0, self.whole - done)
+        left = (gone / done * share + 1 - share) * rest if done > 0 else rest
+        return Step(text, share, left)
 
 
 def follow(steps: Iterable[Step]) -> None:

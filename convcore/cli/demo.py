@@ -20,6 +20,8 @@ _DIGITS_EPOCHS = 30
 _MAPS_EPOCHS = 2
 # Of a batch, with --distributed: as many processes at most have work.
 _SHARDS = 8
+# Part of the training from which on it says what is left: the first batches are slower.
+_LEAST_DONE = 0.05
 _SCALES = ("own", "one")
 
 
@@ -263,7 +265,7 @@ def _train_both(arguments: argparse.Namespace, shards: int | None, draws: bool =
         steps = _train(net, task, arguments.epochs, shards)
         last = steps[-1]
         print(
-            f"{task.name}: {last.number} batches of {len(task.train)} images in "
+            f"{task.name}: {last.number} batches from {len(task.train)} images in "
             f"{last.seconds:.1f} s; of {len(task.test)} held out, {last.accuracy:.1%} are right",
             flush=True,
         )
@@ -315,5 +317,6 @@ def _progress(
         if step.accuracy is not None:
             tested = f", right {step.accuracy:.1%}"
         text = f"{task.name}, epoch {step.epoch}: loss {step.loss:.3f}{tested}"
-        left = step.seconds / step.number * (n_batches - step.number)
-        yield Step(text, step.number / n_batches, left)
+        done = step.number / n_batches
+        left = step.seconds / done * (1 - done) if done >= _LEAST_DONE else None
+        yield Step(text, done, left)

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 
 import numpy as np
@@ -135,6 +136,15 @@ def test_guess_of_a_run_grows_with_what_is_asked():
     assert effort.step("a", effort.whole / 2).done == 0
     assert effort.step("b", effort.whole / 2).done == pytest.approx(0.5)
     assert effort.step("c", 0.0).left == pytest.approx(0.0, abs=1e-6)
+
+
+def test_what_is_left_goes_by_the_clock_when_more_is_done():
+    effort = Effort(NETS[-1:], (), (1,), 1)
+    whole, effort.started = effort.whole, time.monotonic() - 1000
+    assert effort.step("a", 0.1 * whole).left == pytest.approx(whole)
+    slow = 1000 / (0.1 * whole)  # as long as guessed, by the clock
+    expected = (0.1 * slow + 0.9) * 0.9 * whole
+    assert effort.step("b", 0.0).left == pytest.approx(expected, rel=0.01)
 
 
 @pytest.mark.parametrize(

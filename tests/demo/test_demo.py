@@ -320,7 +320,7 @@ def test_training_demo_draws_its_curves(training, tmp_path, capsys, monkeypatch)
     file = tmp_path / "curves.png"
     assert cli.main(["demo", "training", "--epochs", "1", "--output", str(file)]) == 0
     printed = capsys.readouterr().out
-    assert "bars: 3 batches of 96 images" in printed and str(file) in printed
+    assert "bars: 3 batches from 96 images" in printed and str(file) in printed
     picture = imread(file)
     assert picture.shape[0] > 800 and picture.shape[1] > 1400
     for half in np.array_split(picture[..., :3], 2):
