@@ -34,6 +34,7 @@ ELSEWHERE = {
     "convcore watch": "tests/cli/test_watch.py",
     "mpiexec": "tests/docs/test_readme.py",
     "pip install": ".ci/run",
+    "pip wheel": ".ci/run",
     "pytest": ".ci/run",
     "python benchmarks/memory.py": ".ci/run",
     "python tests/fuzz/": "tests/fuzz/test_checkpoints.py",
