@@ -114,7 +114,9 @@ def compile_flags(compiler_type):
     # Nobody reads errno or traps on a NaN here, and without these two few loops vectorise.
     # And nothing unwinds through C: the tables for it are a tenth of a small module.
     flags = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math"]
-    return [*flags, "-fno-asynchronous-unwind-tables"]
+    flags += ["-fno-asynchronous-unwind-tables"]
+    # Python's functions are called by their addresses: 0.8 kB less a compressed module.
+    return [*flags, "-fno-plt"] if sys.platform.startswith("linux") else flags
 
 
 def link_flags(compiler_type):
