@@ -198,7 +198,8 @@ class State:
             mismatch = RuntimeError(
                 f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{lines}"
             )
-            members = [*self.named_parameters(), *self.named_buffers()]
+            module: Any = self
+            members = [*module.named_parameters(), *module.named_buffers()]
             shapes = {name: tensor.shape for name, tensor in members}
             hint = _hints.state_keys(loading.missing, loading.unexpected, state_dict, shapes)
             raise _hints.hinted(mismatch, hint)
