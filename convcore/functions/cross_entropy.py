@@ -248,11 +248,12 @@ def cross_entropy(
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
     along = nll.class_axis(shape)
-    if input._array.dtype.kind in "iub" and target._array.dtype.kind in "fV":
-        kind = scalar_name(input._array.dtype)
-        text = f"\"log_softmax_lastdim_kernel_impl\" not implemented for '{kind}'"
-        raise _hints.hinted(NotImplementedError(text), _hints.SWAPPED)
-    likelihood = log_softmax(input, along) if shape else input
+    try:
+        likelihood = log_softmax(input, along) if shape else input
+    except NotImplementedError as error:  # of integers
+        if target._array.dtype.kind not in "fV":
+            raise
+        raise _hints.hinted(NotImplementedError(str(error)), _hints.SWAPPED) from None
     return _class_loss(likelihood, target, weight, ignore_index, reduction, label_smoothing)
 
 

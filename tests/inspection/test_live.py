@@ -174,3 +174,15 @@ def test_the_table_fits_a_terminal():
     assert max(map(len, lines)) <= 80 and "step 7  3.5 a second  loss 0.25  █▅▁" in lines[0]
     bars = [line.count("█") for line in lines if "block" in line]
     assert bars[0] == max(bars) and bars[:5] == sorted(bars[:5], reverse=True) and not bars[5]
+
+
+def test_hooks_are_gone_whatever_the_last_report_does():
+    net = Net()
+    optimizer = convcore.optim.SGD(net.parameters(), lr=0.01)
+
+    def show(report):
+        if report.step > 1:
+            raise ArithmeticError("no")
+
+    with pytest.raises(ArithmeticError), inspection.watch(3600, show=show):
+        train(net, optimizer, 3)

@@ -68,16 +68,18 @@ class Training:
     def close(self) -> None:
         """Remove the hooks, and report the last step if it was not."""
         self._look_away()
-        if self.steps > self._reported:
-            self._report(self._parameters)
         self._found()
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
         if vars(Tensor)["backward"] is self._noted:  # else who replaced it calls it
             Tensor.backward = self._backward
-        self._net = self._loss = None
-        self._parameters = []
+        try:
+            if self.steps > self._reported:
+                self._report(self._parameters)
+        finally:
+            self._net = self._loss = None
+            self._parameters = []
 
     # What hooks tell
 
