@@ -224,7 +224,7 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and find misspelt
             if name in names:
                 globals().update(names)
                 return names[name]
-        raise importlib.import_module("convcore._hints").missing_name("convcore", name)
+        raise importlib.import_module("convcore._misnamed").missing_name("convcore", name)
 
 
 def __dir__() -> list[str]:

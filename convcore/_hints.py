@@ -6,15 +6,10 @@ below the text, ``str(error)`` is without it.  Nothing here runs before somethin
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import math
-import re
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from convcore._dtype import INEXACT
 
@@ -391,96 +386,3 @@ def _shape(value: Any) -> Any:
 
 def _described(shapes: Any) -> str:
     return f"shape {shapes[0]}" if len(shapes) == 1 else f"shapes {shapes}"
-
-
-# Names
-
-
-def refuse_names(module: str) -> Callable[[str], Any]:
-    """Return a module's `__getattr__`, which is called for names that it has not."""
-
-    def __getattr__(name: str) -> Any:
-        raise missing_name(module, name)
-
-    return __getattr__
-
-
-def missing_name(module: str, name: str) -> AttributeError:
-    """Return the error of a name that a module has not; PyTorch's name is explained."""
-    error = AttributeError(
-        f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules.get(module)
-    )
-    if name.startswith("_"):  # Python's own questions, such as __path__, and nobody's mistakes
-        return error
-    # By its name, for it stands above: its lists are read when something is missing, never before.
-    compat: ModuleType = importlib.import_module("convcore.compat.errors")
-    return hinted(error, compat.explanation(module.replace("convcore", "torch", 1), name))
-
-
-def name_methods(cls: type, methods: Iterable[str]) -> None:
-    """Have errors of calls name a public class, not the private one that has its methods."""
-    for name in methods:
-        method = getattr(cls, name, None)
-        if isinstance(method, FunctionType) and method.__qualname__.startswith("_"):
-            setattr(cls, name, _renamed(method, f"{cls.__qualname__}.{name}"))
-
-
-def _renamed(function: FunctionType, qualname: str) -> FunctionType:
-    """Return a copy of a function under another name."""
-    own = FunctionType(
-        function.__code__,
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    own.__dict__.update(function.__dict__)
-    own.__kwdefaults__, own.__annotations__ = function.__kwdefaults__, function.__annotations__
-    own.__doc__, own.__module__, own.__qualname__ = function.__doc__, function.__module__, qualname
-    return own
-
-
-def hint_keyword(error: TypeError, function: Callable) -> None:
-    """Add to the error of a call the keyword that was meant; later Pythons name it themselves."""
-    found = re.fullmatch(r"(.+)\(\) got an unexpected keyword argument '(\w+)'", str(error))
-    plain: Any = inspect.unwrap(function)
-    if found and found[1] == getattr(plain, "__qualname__", "") and not hasattr(error, "__notes__"):
-        names = _keywords(plain.__code__)
-        meant = nearest(found[2], names)
-        hinted(error, f"did you mean {meant!r}?" if meant else f"it takes {', '.join(names)}")
-
-
-def _keywords(code: CodeType) -> tuple[str, ...]:
-    """Return the names of the arguments that may be given by keyword; not that of self."""
-    first = max(code.co_varnames[:1] == ("self",), code.co_posonlyargcount)
-    return code.co_varnames[first : code.co_argcount + code.co_kwonlyargcount]
-
-
-class KeywordHints:
-    """A base of classes whose constructors say which keyword was meant; later Pythons do it."""
-
-    __slots__ = ()
-
-    if sys.version_info < (3, 13):
-
-        def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-            if kwargs:
-                _check_keywords(cls, kwargs)
-            new: Any = super().__new__
-            return new(cls) if new is object.__new__ else new(cls, *args, **kwargs)
-
-
-def _check_keywords(cls: type, given: Mapping[str, Any]) -> None:
-    init = cls.__init__  # type: ignore[misc]
-    code = getattr(getattr(init, "__wrapped__", init), "__code__", None)
-    if code is None or code.co_flags & 8:  # inspect.CO_VARKEYWORDS: any keyword will do
-        return
-    names = _keywords(code)
-    for name in given:
-        if name not in names:
-            meant = nearest(name, names)
-            error = TypeError(
-                f"{cls.__qualname__}.__init__() got an unexpected keyword argument {name!r}"
-                f"{f'. Did you mean {meant!r}?' if meant else ''}"
-            )
-            raise hinted(error, "" if meant else f"it takes {', '.join(names)}")

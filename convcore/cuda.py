@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from convcore import _hints
+from convcore import _misnamed
 from convcore._device import check_device as _check_device
 
 __all__ = [
@@ -117,4 +117,4 @@ current_device = init
 get_device_name = get_device_properties = synchronize
 
 if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _hints.refuse_names(__name__)
+    __getattr__ = _misnamed.refuse_names(__name__)

@@ -7,7 +7,7 @@ tensor(5.)
 
 from typing import TYPE_CHECKING
 
-from convcore import _hints
+from convcore import _misnamed
 from convcore.functions.linalg import (
     LinAlgError,
     cholesky,
@@ -87,4 +87,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _hints.refuse_names(__name__)
+    __getattr__ = _misnamed.refuse_names(__name__)

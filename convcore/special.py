@@ -7,7 +7,7 @@ tensor(0.5000)
 
 from typing import TYPE_CHECKING
 
-from convcore import _hints
+from convcore import _misnamed
 from convcore.functions.angles import sinc
 from convcore.functions.elementwise import erf, exp2, expm1, log1p
 from convcore.functions.elementwise import sigmoid as expit
@@ -87,4 +87,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _hints.refuse_names(__name__)
+    __getattr__ = _misnamed.refuse_names(__name__)

@@ -42,7 +42,7 @@ Also: functional.py (Jacobians, Hessians), gradcheck.py (finite differences), an
 
 from typing import TYPE_CHECKING, Any
 
-from convcore import _hints
+from convcore import _misnamed
 from convcore._tensor import Tensor
 from convcore.autograd import anomaly_mode, function, functional, grad_mode, graph
 from convcore.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
@@ -99,4 +99,4 @@ class Variable(metaclass=_VariableMeta):
 
 
 if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _hints.refuse_names(__name__)
+    __getattr__ = _misnamed.refuse_names(__name__)

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
-from convcore import _hints
+from convcore import _misnamed
 from convcore.backends import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp
 from convcore.engine.conv.algorithms import NAMES
 from convcore.engine.conv.algorithms.selection import current, select, selected
@@ -148,4 +148,4 @@ class _Convolutions:
 conv = _Convolutions()
 
 if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _hints.refuse_names(__name__)
+    __getattr__ = _misnamed.refuse_names(__name__)

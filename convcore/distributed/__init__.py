@@ -13,7 +13,7 @@ how these are reduced in fewer bytes; _mpi.py MPI itself, alone.py what one proc
 
 from typing import TYPE_CHECKING
 
-from convcore import _hints
+from convcore import _misnamed
 from convcore.distributed.buckets import GradBucket as GradBucket
 from convcore.distributed.collectives import *
 from convcore.distributed.collectives import __all__ as _collectives
@@ -34,4 +34,4 @@ __all__ += _group
 __all__ += _messages
 
 if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _hints.refuse_names(__name__)
+    __getattr__ = _misnamed.refuse_names(__name__)

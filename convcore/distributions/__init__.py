@@ -10,7 +10,7 @@ tensor(0.5623)
 
 from typing import TYPE_CHECKING
 
-from convcore import _hints
+from convcore import _misnamed
 from convcore.distributions import constraints, transforms
 from convcore.distributions.bernoulli import Bernoulli
 from convcore.distributions.beta import Beta
@@ -102,4 +102,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _hints.refuse_names(__name__)
+    __getattr__ = _misnamed.refuse_names(__name__)

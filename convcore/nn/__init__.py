@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 # may map and unmap a piece of its stack ten thousand times, which takes longer than importing all
 # of our modules: `strace -c -e trace=munmap python -c "import convcore.nn"`.
 from convcore import (
-    _hints,
+    _misnamed,
     _tensor,  # noqa: F401
 )
 from convcore.nn import attention as attention
@@ -37,4 +37,4 @@ if not TYPE_CHECKING:  # type checkers understand the imports above, and no comp
     ]
 
 if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _hints.refuse_names(__name__)
+    __getattr__ = _misnamed.refuse_names(__name__)

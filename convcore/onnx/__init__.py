@@ -24,7 +24,7 @@ except ModuleNotFoundError as error:
         "convcore.onnx needs the package 'onnx': pip install 'convcore[onnx]'", name="onnx"
     ) from error
 
-from convcore import _hints
+from convcore import _misnamed
 from convcore.onnx.building import build_model
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.exporting import export
@@ -82,4 +82,4 @@ def __getattr__(name: str) -> Any:
         from convcore.onnx.backend import Backend
 
         return Backend
-    raise _hints.missing_name(__name__, name)
+    raise _misnamed.missing_name(__name__, name)

@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from convcore import _hints
+from convcore import _misnamed
 from convcore.optim import lr_scheduler as lr_scheduler
 from convcore.optim._adafactor import Adafactor
 from convcore.optim._muon import Muon
@@ -51,4 +51,4 @@ if not TYPE_CHECKING:  # type checkers find the module, and misspelt names
     def __getattr__(name: str) -> Any:
         if name == "swa_utils":  # it needs nn, which training by plain functions does not
             return importlib.import_module("convcore.optim.swa_utils")
-        raise _hints.missing_name(__name__, name)
+        raise _misnamed.missing_name(__name__, name)

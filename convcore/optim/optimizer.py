@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any
 
-from convcore import _hints
+from convcore import _hints, _misnamed
 from convcore._tensor import Tensor
 from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.optim._loaded import check_form, check_mapping, check_options
@@ -39,7 +39,7 @@ class _Required:
 required: Any = _Required()
 
 
-class Optimizer(_hints.KeywordHints):
+class Optimizer(_misnamed.KeywordHints):
     """The base class of optimizers, which update parameters by their gradients.
 
     A subclass passes its options to ``super().__init__`` as ``defaults`` and updates the parameters

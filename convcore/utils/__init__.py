@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from convcore import _hints
+from convcore import _misnamed
 from convcore.utils import data, hooks
 
 if TYPE_CHECKING:
@@ -17,4 +17,4 @@ if not TYPE_CHECKING:  # type checkers find the module, and misspelt names
     def __getattr__(name: str) -> Any:
         if name == "checkpoint":  # rarely needed
             return importlib.import_module("convcore.utils.checkpoint")
-        raise _hints.missing_name(__name__, name)
+        raise _misnamed.missing_name(__name__, name)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from convcore import _hints
+from convcore import _misnamed
 from convcore._tensor import Tensor
 from convcore.functions._support.arguments import is_int, typename
 
@@ -40,7 +40,7 @@ _OWN_WORDS = re.compile(
 def explained(name: str, function: Callable, error: Exception, args: tuple, kwargs: dict) -> Any:
     """Return the error to raise for one of a call: it names the argument, if one is to blame."""
     if isinstance(error, TypeError):
-        _hints.hint_keyword(error, function)
+        _misnamed.hint_keyword(error, function)
     in_own_words, text = isinstance(error, TypeError | ValueError), str(error)
     if in_own_words and ("argument '" in text or not _OWN_WORDS.search(text)):
         return error

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-from convcore import _hints
+from convcore import _hints, _misnamed
 from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.nn.modules._conversion import Conversion
 from convcore.nn.modules._hooks import (
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
         def forward(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
 
 
-class Module(Members, State, Conversion, _hints.KeywordHints):
+class Module(Members, State, Conversion, _misnamed.KeywordHints):
     """The base class of layers and networks.
 
     A subclass calls ``super().__init__()`` first, assigns parameters (`Parameter`), buffers and
@@ -156,7 +156,7 @@ class Module(Members, State, Conversion, _hints.KeywordHints):
         try:
             return self.forward(*args, **kwargs)
         except TypeError as error:
-            _hints.hint_keyword(error, self.forward)
+            _misnamed.hint_keyword(error, self.forward)
             raise
 
     if TYPE_CHECKING:  # a call has the arguments and the result of the subclass's forward

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from convcore import _hints
+from convcore import _misnamed
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.optim._checks import check_numbers
@@ -22,7 +22,7 @@ EPOCH_DEPRECATION_WARNING = (
 )
 
 
-class LRScheduler(_hints.KeywordHints):
+class LRScheduler(_misnamed.KeywordHints):
     """The base class of learning rate schedulers.
 
     A subclass computes each group's learning rate in `get_lr`, from `last_epoch` and the group's

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from convcore import _hints
+from convcore import _misnamed
 from convcore.utils.data._utils.collate import default_collate, default_convert
 from convcore.utils.data._utils.worker import get_worker_info
 from convcore.utils.data.dataloader import DataLoader
@@ -50,4 +50,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _hints.refuse_names(__name__)
+    __getattr__ = _misnamed.refuse_names(__name__)
