@@ -95,6 +95,7 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore._creation import *
     from convcore._device import *
     from convcore._dtype import *
+    from convcore._limits import *
     from convcore._settings import *
     from convcore._size import *
     from convcore._storage import *
@@ -153,6 +154,7 @@ _FAMILIES = (
     "functions",
     "_tensor",
     "_dtype",
+    "_limits",
     "_size",
     "_storage",
     "_device",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import convcore
-from convcore import _dtype
+from convcore import _dtype, _limits
 from convcore._device import check_device, device
 from convcore._size import Size, trusted
 
@@ -96,7 +96,7 @@ def test_default_dtype_decides_what_floats_become(default_dtype):
     assert _dtype.as_numpy() == np.float64
     assert _dtype.result_type(1.0) is _dtype.float64
     assert _dtype.result_type(1j) is _dtype.complex128
-    assert _dtype.finfo().dtype == "float64"
+    assert _limits.finfo().dtype == "float64"
 
 
 @pytest.mark.parametrize("wrong", [_dtype.int32, _dtype.complex64, np.float32, "float32", None])
@@ -175,7 +175,7 @@ FLOATING = [name for name in NAMES if "float" in name or "comp" in name]
 def test_finfo_equals_pytorch(torch, name):
     if name == "bfloat16":
         pytest.importorskip("ml_dtypes")
-    ours, theirs = _dtype.finfo(getattr(_dtype, name)), torch.finfo(getattr(torch, name))
+    ours, theirs = _limits.finfo(getattr(_dtype, name)), torch.finfo(getattr(torch, name))
     for attribute in ("bits", "dtype", "eps", "max", "min", "tiny", "smallest_normal"):
         assert getattr(ours, attribute) == getattr(theirs, attribute)
     assert ours.resolution == pytest.approx(theirs.resolution)
@@ -184,7 +184,7 @@ def test_finfo_equals_pytorch(torch, name):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if "int" in name])
 def test_iinfo_equals_pytorch(torch, name):
-    ours, theirs = _dtype.iinfo(getattr(_dtype, name)), torch.iinfo(getattr(torch, name))
+    ours, theirs = _limits.iinfo(getattr(_dtype, name)), torch.iinfo(getattr(torch, name))
     for attribute in ("bits", "dtype", "max", "min"):
         assert getattr(ours, attribute) == getattr(theirs, attribute)
     assert repr(ours) == repr(theirs)
@@ -192,13 +192,13 @@ def test_iinfo_equals_pytorch(torch, name):
 
 def test_limits_of_the_wrong_category_are_refused():
     with pytest.raises(TypeError, match=r"Use torch\.iinfo"):
-        _dtype.finfo(_dtype.int8)
+        _limits.finfo(_dtype.int8)
     with pytest.raises(TypeError, match=r"Use torch\.finfo"):
-        _dtype.iinfo(_dtype.float32)
+        _limits.iinfo(_dtype.float32)
     with pytest.raises(TypeError, match=r"torch\.bool is not supported"):
-        _dtype.iinfo(_dtype.bool)
-    assert _dtype.finfo(_dtype.float32) == _dtype.finfo(_dtype.complex64)
-    assert _dtype.iinfo(_dtype.int8) != _dtype.iinfo(_dtype.uint8)
+        _limits.iinfo(_dtype.bool)
+    assert _limits.finfo(_dtype.float32) == _limits.finfo(_dtype.complex64)
+    assert _limits.iinfo(_dtype.int8) != _limits.iinfo(_dtype.uint8)
 
 
 def test_size_stays_a_size():

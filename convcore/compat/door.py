@@ -26,6 +26,7 @@ from convcore.compat import errors, inert, names
 _SHOWN = {
     "convcore._tensor": "torch",
     "convcore._dtype": "torch",
+    "convcore._limits": "torch",
     "convcore._device": "torch",
     "convcore._size": "torch",
     "convcore._storage": "torch",

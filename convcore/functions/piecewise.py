@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from convcore._creation.arguments import element
-from convcore._dtype import INEXACT, finfo, result_numpy
+from convcore._dtype import INEXACT, result_numpy
+from convcore._limits import finfo
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record

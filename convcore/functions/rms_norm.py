@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from convcore._dtype import finfo
+from convcore._limits import finfo
 from convcore._tensor import Tensor
 from convcore.functions._support.arguments import (
     check_arguments,

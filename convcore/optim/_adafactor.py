@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from convcore._dtype import finfo
+from convcore._limits import finfo
 from convcore._tensor import Tensor, wrap
 from convcore.optim._checks import check_lr, check_numbers
 from convcore.optim._composed import Composed, counter

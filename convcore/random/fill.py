@@ -12,6 +12,7 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._creation.arguments import checked_number
+from convcore._limits import finfo, iinfo
 from convcore._meta import MetaArray
 from convcore._tensor import scalar_name
 from convcore.engine.runtime.layout import real_parts
@@ -192,7 +193,7 @@ def count_of(dtype: np.dtype) -> int:
 
 def _limits(dtype: np.dtype) -> Any:
     kind = _dtype.of(dtype)
-    return _dtype.finfo(kind) if dtype.kind in _dtype.FLOATING else _dtype.iinfo(kind)
+    return finfo(kind) if dtype.kind in _dtype.FLOATING else iinfo(kind)
 
 
 def _check_range(dtype: np.dtype, low: int, high: int) -> None:
