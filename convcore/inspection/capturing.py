@@ -127,20 +127,15 @@ class Capture(Mapping):
 
     def made(self, name: str, maker: Any, result: Any) -> None:
         """Keep a call's result, and see to its gradient."""
-        if isinstance(result, Tensor):
-            self._made(name, maker, result)
-        else:
+        if not isinstance(result, Tensor):
             for place, tensor in leaves(name, result):
-                self._made(place, maker, tensor)
-
-    def _made(self, name: str, maker: Any, tensor: Tensor) -> None:
-        if not self._selection.of(name, maker):
-            return
-        if "output" in self._of:
-            self._store(self.output, "output", name, tensor)
-        if "grad" in self._of and tensor.requires_grad:
-            self.grad.await_value(name)
-            self._grad_hooks.append(register_hook(tensor, self._keeper(name)))
+                self.made(place, maker, tensor)
+        elif self._selection.of(name, maker):
+            if "output" in self._of:
+                self._store(self.output, "output", name, result)
+            if "grad" in self._of and result.requires_grad:
+                self.grad.await_value(name)
+                self._grad_hooks.append(register_hook(result, self._keeper(name)))
 
     def _takes_recipes(self) -> bool:
         """Return whether results may be computed when they are read: not their gradients."""
@@ -175,9 +170,11 @@ class Capture(Mapping):
         """Return a tensor's statistics; those of the last one are known: modules pass it on."""
         last = self._reduced
         array, version = tensor._array, tensor._counter[0]
-        if last is None or last[0] is not array or last[1] != version:
-            last = self._reduced = array, version, statistics(tensor, self._stats)
-        return dict(last[2])
+        if last is not None and last[0] is array and last[1] == version:
+            return dict(last[2])
+        found = statistics(tensor, self._stats)
+        self._reduced = array, version, found
+        return found
 
     def _fits(self, kind: str, name: str, size: int) -> bool:
         """Count bytes; return whether they are within the limit, if there is one."""

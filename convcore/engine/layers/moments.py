@@ -29,7 +29,7 @@ class Moments(NamedTuple):
 def moments(array: np.ndarray[Any, Any]) -> Moments:
     """Return the moments of an array of real numbers, in any order of axes.
 
-    Sums are of runs of 4096 elements, in the array's dtype, and these are joined in float64.
+    Sums are of runs of 8192 elements, in the array's dtype, and these are joined in float64.
     """
     if array.dtype not in FLOATS:
         array = array.astype(np.float64 if array.dtype.kind in "iu" else np.float32)
@@ -40,4 +40,4 @@ def moments(array: np.ndarray[Any, Any]) -> Moments:
     size, mean, squares, least, largest, zeros, nan = found
     if nan:
         least = largest = math.nan
-    return Moments(int(size), mean, squares / size, least, largest, int(zeros), int(nan))
+    return Moments(flat.size, mean, squares / size, least, largest, int(zeros), int(nan))

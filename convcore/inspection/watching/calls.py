@@ -47,7 +47,7 @@ class Calls:
     Attributes
     ----------
     known : set of str
-        The names that were heard so far, without numbers.
+        The names that were heard, without numbers; complete after `close`.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -107,13 +107,14 @@ class Calls:
                 watching.__exit__()
             self._listener = None
             self._nesting.forget()
+            self._restart()
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
         if get_ident() != self._thread:
             return
         if module is self._model and self._nesting.enter():
             self._inside.clear()  # of an interrupted call, which no hook saw the end of
-            self._counts.clear()
+            self._restart()
             self._listener.begin()
         if not self._nesting.inner:
             self._inside.append(self._prefixes[module])
@@ -127,22 +128,23 @@ class Calls:
         if inner:
             return None
         self._inside.pop()
-        place = self._numbered(self._names[module])
-        return overrides.unwatched(self._listener.made, place, module, result)
+        name = self._numbered(self._names[module])
+        return overrides.unwatched(self._listener.made, name, module, result)
 
+    # This and what it calls is done at each call of a function: few steps, no generators.
     def _called(self, function: Callable, name: str, args: tuple, kwargs: dict) -> Any:
         written = written_by(function, name, args, kwargs)
         if written is not None:
             overrides.unwatched(self._listener.before_write, written)
         prefix = self._prefix_here()
         result = function(*args, **kwargs)
-        if prefix is None or not _has_tensors(result):
+        if prefix is None or not (isinstance(result, Tensor) or _has_tensors(result)):
             return result
         if written is None:
-            for one in args:  # no generator: this is done at each call
+            for one in args:
                 if one is result:
                     return result  # as `contiguous` where there is nothing to do
-        place = self._numbered(f"{prefix}{name.strip('_')}")
+        place = self._numbered(prefix + name.strip("_"))
         answer = overrides.unwatched(self._listener.made, place, function, result)
         if answer is None:
             return result
@@ -150,10 +152,13 @@ class Calls:
         return answer if written is None else written.copy_(answer)
 
     def _numbered(self, base: str) -> str:
-        number = self._counts.get(base, 0) + 1
-        self._counts[base] = number
-        self.known.add(base)
+        number = self._counts[base] = self._counts.get(base, 0) + 1
         return base if number == 1 else f"{base}:{number}"
+
+    def _restart(self) -> None:
+        """Have names start again."""
+        self.known.update(self._counts)
+        self._counts.clear()
 
     def _prefix_here(self) -> str | None:
         """Return what names of functions that are called now begin with; None: they have none."""
@@ -184,14 +189,17 @@ def _prefix(module: nn.Module, name: str) -> str | None:
 
 
 def _has_tensors(value: Any) -> bool:
-    if isinstance(value, Tensor):
-        return True
     return isinstance(value, tuple | list) and any(isinstance(one, Tensor) for one in value)
 
 
 @functools.cache
-def _place_of_inplace(function: Callable) -> int | None:
-    """Return the place of an argument ``inplace`` among a function's."""
+def _place_of_inplace(function: Callable, name: str) -> int | None:
+    """Return which argument says that a function writes into its first; None: there is none.
+
+    It is the first one itself of functions that always do.
+    """
+    if (name[-1] == "_" and name[-2] != "_") or name == "__setitem__":
+        return 0
     code = getattr(inspect.unwrap(function), "__code__", None)
     names = code.co_varnames[: code.co_argcount] if code else ()
     return names.index("inplace") if "inplace" in names else None
@@ -199,19 +207,15 @@ def _place_of_inplace(function: Callable) -> int | None:
 
 def written_by(function: Callable, name: str, args: tuple, kwargs: dict) -> Tensor | None:
     """Return the tensor that a call changes in place, if it does that."""
+    place = _place_of_inplace(function, name)
     target: Any = None
     if kwargs and kwargs.get("out") is not None:
         target = kwargs["out"]
-    elif args and ((name[-1] == "_" and name[-2] != "_") or name == "__setitem__"):
-        target = args[0]
-    elif kwargs.get("inplace") or (len(args) > 1 and _writes(function, args)):
+    elif kwargs.get("inplace"):
         target = args[0] if args else kwargs.get("input")
+    elif place is not None and len(args) > place and (not place or args[place]):
+        target = args[0]
     return target if isinstance(target, Tensor) else None
-
-
-def _writes(function: Callable, args: tuple) -> bool:
-    place = _place_of_inplace(function)
-    return place is not None and len(args) > place and bool(args[place])
 
 
 def leaves(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:

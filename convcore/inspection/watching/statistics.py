@@ -12,7 +12,7 @@ from convcore._tensor import Tensor
 from convcore.engine.layers.moments import moments
 
 NAMES = ("mean", "std", "min", "max", "zeros", "nan", "histogram")
-DEFAULT = NAMES[:-1]
+_DEFAULT = frozenset(NAMES[:-1])
 _BINS = 64
 
 
@@ -25,7 +25,7 @@ def chosen(stats: Any) -> frozenset[str]:
         One is not known.
     """
     if stats is True:
-        return frozenset(DEFAULT)
+        return _DEFAULT
     names: Collection[str] = (stats,) if isinstance(stats, str) else (stats or ())
     if not isinstance(names, Collection):
         raise TypeError(f"stats must be True, or names of statistics, got {stats!r:.99}")
@@ -52,7 +52,7 @@ def statistics(tensor: Tensor, names: frozenset[str]) -> dict[str, Any]:
         with np.errstate(all="ignore"):
             array = np.abs(array)
     found = moments(array)
-    everything: dict[str, Any] = {
+    chosen_ones: dict[str, Any] = {
         "mean": found.mean,
         "std": math.sqrt(found.variance),
         "min": found.least,
@@ -60,7 +60,9 @@ def statistics(tensor: Tensor, names: frozenset[str]) -> dict[str, Any]:
         "zeros": found.zeros / found.size if found.size else math.nan,
         "nan": found.nan,
     }
-    chosen_ones = {name: everything[name] for name in DEFAULT if name in names}
+    if names == _DEFAULT:
+        return chosen_ones
+    chosen_ones = {name: value for name, value in chosen_ones.items() if name in names}
     if "histogram" in names:
         with np.errstate(all="ignore"):
             chosen_ones["histogram"] = _histogram(array)

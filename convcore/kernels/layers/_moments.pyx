@@ -12,7 +12,7 @@ from convcore.kernels.runtime._isa cimport Moments, layer_microkernels
 from convcore.kernels.runtime._threads cimport thread_count
 
 cdef enum:
-    CHUNK = 1 << 12      # elements of one run
+    CHUNK = 1 << 13      # elements of one run
     FIELDS = 7
 
 

@@ -16,11 +16,11 @@
 #define CHOSEN(test, a, b) ((test) ? (a) : (b))
 #endif
 
-/* The lanes of vectors as an array. */
+/* The lanes of a vector as an array. */
 #undef LANES_OF
-#define LANES_OF(vectors, lanes)                                                  \
-    T lanes[SIDE * LINE_LANES];                                                   \
-    UNROLLED for (int k = 0; k < SIDE; k++) STORE(lanes + k * LINE_LANES, vectors[k])
+#define LANES_OF(vector, lanes)                                                   \
+    T lanes[LINE_LANES];                                                          \
+    STORE(lanes, vector)
 
 /* Of at least one element. Sums are of the differences to the first element, in T: runs are short.
  * Comparisons with NaN are false, so limits are those of the other elements; and NaN are counted
@@ -45,22 +45,29 @@ static void OF(moments)(const void *from, ptrdiff_t count, convcore_moments *fou
             largest[k] = CHOSEN(x > largest[k], x, largest[k]);
             zeros[k] += ONES(x == 0);
         }
-    LANES_OF(sum, sums);
-    LANES_OF(square, squared);
-    LANES_OF(least, lows);
-    LANES_OF(largest, highs);
-    LANES_OF(zeros, zero);
+    UNROLLED for (int k = 1; k < SIDE; k++) {
+        sum[0] += sum[k];
+        square[0] += square[k];
+        least[0] = CHOSEN(least[k] < least[0], least[k], least[0]);
+        largest[0] = CHOSEN(largest[k] > largest[0], largest[k], largest[0]);
+        zeros[0] += zeros[k];
+    }
+    LANES_OF(sum[0], sums);
+    LANES_OF(square[0], squared);
+    LANES_OF(least[0], lows);
+    LANES_OF(largest[0], highs);
+    LANES_OF(zeros[0], zero);
+    for (int k = 0; i < count; i++, k = (k + 1) % LINE_LANES) {
+        const T x = v[i], d = x - shift;
+        sums[k] += d;
+        squared[k] += d * d;
+        lows[k] = x < lows[k] ? x : lows[k];
+        highs[k] = x > highs[k] ? x : highs[k];
+        zero[k] += x == 0;
+    }
     double total = 0, squares = 0;
     *found = (convcore_moments){(double)count, 0, 0, INFINITY, -INFINITY, 0, 0};
-    for (int k = 0; k < SIDE * LINE_LANES; k++) {
-        if (i + k < count) {
-            const T x = v[i + k], d = x - shift;
-            sums[k] += d;
-            squared[k] += d * d;
-            lows[k] = x < lows[k] ? x : lows[k];
-            highs[k] = x > highs[k] ? x : highs[k];
-            zero[k] += x == 0;
-        }
+    for (int k = 0; k < LINE_LANES; k++) {
         total += sums[k];
         squares += squared[k];
         found->least = lows[k] < found->least ? lows[k] : found->least;

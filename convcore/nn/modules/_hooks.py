@@ -233,10 +233,11 @@ class HookedCall:
         The arguments; pre-hooks may replace them.
     """
 
-    __slots__ = ("args", "called", "kwargs", "module", "result")
+    __slots__ = ("args", "called", "kwargs", "module", "own", "result")
 
     def __init__(self, module: Module, args: tuple, kwargs: dict):
         self.module = module
+        self.own = module.__dict__  # see Module._call_impl: this is what hooks cost everybody
         self.args = args
         self.kwargs = kwargs
         self.result: Any = None
@@ -259,10 +260,10 @@ class HookedCall:
 
     def run_pre_hooks(self) -> None:
         """Run the forward pre-hooks, which may replace the arguments."""
-        module = self.module
-        with_kwargs = module._forward_pre_hooks_with_kwargs
-        own = module._forward_pre_hooks.items()
-        for number, hook in (*_global_forward_pre_hooks.items(), *own):
+        module, own = self.module, self.own
+        with_kwargs = own["_forward_pre_hooks_with_kwargs"]
+        hooks = own["_forward_pre_hooks"].items()
+        for number, hook in (*_global_forward_pre_hooks.items(), *hooks):
             if number in with_kwargs:
                 answer = hook(module, self.args, self.kwargs)
                 if answer is None:
@@ -285,19 +286,18 @@ class HookedCall:
 
     def forward_hooks(self) -> tuple:
         """Return the current pairs (id, forward hook)."""
-        return (*_global_forward_hooks.items(), *self.module._forward_hooks.items())
+        return (*_global_forward_hooks.items(), *self.own["_forward_hooks"].items())
 
     def run_forward_hook(self, number: int, hook: Callable) -> None:
         """Call one forward hook."""
-        module = self.module
         self.called.add(number)
         if (
-            number in module._forward_hooks_with_kwargs
+            number in self.own["_forward_hooks_with_kwargs"]
             or number in _global_forward_hooks_with_kwargs
         ):
-            answer = hook(module, self.args, self.kwargs, self.result)
+            answer = hook(self.module, self.args, self.kwargs, self.result)
         else:
-            answer = hook(module, self.args, self.result)
+            answer = hook(self.module, self.args, self.result)
         if answer is not None:
             self.result = answer
 
@@ -321,10 +321,9 @@ class HookedCall:
 
     def has_backward_hooks(self) -> bool:
         """Return whether there are any: which ones takes longer to say."""
-        module = self.module
         return bool(
-            module._backward_hooks
-            or module._backward_pre_hooks
+            self.own["_backward_hooks"]
+            or self.own["_backward_pre_hooks"]
             or _global_backward_hooks
             or _global_backward_pre_hooks
         )
