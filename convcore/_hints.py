@@ -332,6 +332,12 @@ def _prefix(short: Sequence[str], long: Sequence[str]) -> str:
     return prefix if prefix and {prefix + key for key in short} == set(long) else ""
 
 
+NO_DOWNLOAD = (
+    "convcore has no weights and downloads none: load a file that you have, such as torchvision's, "
+    "by net.load_state_dict(convcore.load('resnet18.pth'))"
+)
+
+
 def not_a_state(value: Any) -> str:
     """Say what to load instead of something that is no mapping."""
     if hasattr(value, "state_dict"):

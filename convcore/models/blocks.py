@@ -7,6 +7,7 @@ from typing import Any
 
 import convcore
 from convcore import nn
+from convcore._hints import NO_DOWNLOAD
 from convcore._tensor import Tensor
 from convcore.functions.normalization import batch_norm_activation
 from convcore.nn.modules._hooks import fused_listeners
@@ -135,10 +136,14 @@ def divisible(channels: float, divisor: int) -> int:
     return rounded + divisor if rounded < 0.9 * channels else rounded
 
 
-def check_weights(weights: Any) -> None:
-    """Raise ValueError if pretrained weights are asked for: nothing is downloaded."""
-    if weights is not None:
-        raise ValueError(
-            f"weights must be None, got {weights!r}: nothing is downloaded; give what "
-            "convcore.load reads of a checkpoint to load_state_dict"
-        )
+def check_weights(weights: Any, options: dict[str, Any]) -> None:
+    """Raise ValueError if pretrained weights are asked for: nothing is downloaded.
+
+    ``pretrained``, the older word for it, and ``progress``, of a download, are taken out of the
+    options.
+    """
+    options.pop("progress", None)
+    if weights:
+        raise ValueError(f"weights must be None, got {weights!r}: {NO_DOWNLOAD}")
+    if options.pop("pretrained", False):
+        raise ValueError(f"pretrained must be False, got True: {NO_DOWNLOAD}")

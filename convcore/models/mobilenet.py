@@ -160,7 +160,7 @@ class MobileNetV2(Module):
         return self.classifier(x.flatten(1))
 
 
-def mobilenet_v2(*, weights: None = None, library: Any = convcore, **options: Any) -> MobileNetV2:
+def mobilenet_v2(weights: None = None, *, library: Any = convcore, **options: Any) -> MobileNetV2:
     """Make a MobileNetV2: 3,504,872 parameters; see `MobileNetV2` for the options."""
-    check_weights(weights)
+    check_weights(weights, options)
     return built_with(MobileNetV2, library)(**options)

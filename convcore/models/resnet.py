@@ -262,25 +262,25 @@ def resnet8(*, library: Any = convcore, **options: Any) -> SmallResNet:
     return built_with(SmallResNet, library)(**options)
 
 
-def resnet18(*, weights: None = None, library: Any = convcore, **options: Any) -> ResNet:
+def resnet18(weights: None = None, *, library: Any = convcore, **options: Any) -> ResNet:
     """Make a residual net of 18 layers: 11,689,512 parameters; see `ResNet` for the options."""
-    check_weights(weights)
+    check_weights(weights, options)
     return built_with(ResNet, library)(BasicBlock, (2, 2, 2, 2), **options)
 
 
-def resnet34(*, weights: None = None, library: Any = convcore, **options: Any) -> ResNet:
+def resnet34(weights: None = None, *, library: Any = convcore, **options: Any) -> ResNet:
     """Make a residual net of 34 layers: 21,797,672 parameters; see `ResNet` for the options."""
-    check_weights(weights)
+    check_weights(weights, options)
     return built_with(ResNet, library)(BasicBlock, (3, 4, 6, 3), **options)
 
 
-def resnet50(*, weights: None = None, library: Any = convcore, **options: Any) -> ResNet:
+def resnet50(weights: None = None, *, library: Any = convcore, **options: Any) -> ResNet:
     """Make a residual net of 50 layers: 25,557,032 parameters; see `ResNet` for the options."""
-    check_weights(weights)
+    check_weights(weights, options)
     return built_with(ResNet, library)(Bottleneck, (3, 4, 6, 3), **options)
 
 
-def resnet101(*, weights: None = None, library: Any = convcore, **options: Any) -> ResNet:
+def resnet101(weights: None = None, *, library: Any = convcore, **options: Any) -> ResNet:
     """Make a residual net of 101 layers: 44,549,160 parameters; see `ResNet` for the options."""
-    check_weights(weights)
+    check_weights(weights, options)
     return built_with(ResNet, library)(Bottleneck, (3, 4, 23, 3), **options)

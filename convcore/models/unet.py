@@ -97,7 +97,7 @@ class _Block(NormalizedSequential):
         nn.Sequential.__init__(self, layers)
 
 
-def unet(*, weights: None = None, library: Any = convcore, **options: Any) -> UNet:
+def unet(weights: None = None, *, library: Any = convcore, **options: Any) -> UNet:
     """Make a `UNet`: 7,763,041 parameters by default; see there for the options."""
-    check_weights(weights)
+    check_weights(weights, options)
     return built_with(UNet, library)(**options)

@@ -115,8 +115,8 @@ def _features(library: Any, depth: int, batch_norm: bool) -> Any:
 def _maker(depth: int, batch_norm: bool, parameters: int) -> Callable[..., VGG]:
     """Return the function that makes a VGG of so many layers."""
 
-    def make(*, weights: None = None, library: Any = convcore, **options: Any) -> VGG:
-        check_weights(weights)
+    def make(weights: None = None, *, library: Any = convcore, **options: Any) -> VGG:
+        check_weights(weights, options)
         return built_with(VGG, library)(_features(library, depth, batch_norm), **options)
 
     make.__name__ = make.__qualname__ = f"vgg{depth}_bn" if batch_norm else f"vgg{depth}"

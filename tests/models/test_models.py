@@ -326,8 +326,26 @@ def test_checkpoint_loads_by_name():
 
 @pytest.mark.parametrize("name", ["resnet18", "vgg16", "mobilenet_v2", "unet"])
 def test_weights_to_download_are_refused(name):
+    make = getattr(models, name)
     with pytest.raises(ValueError, match=r"weights must be None, got 'DEFAULT'.*load_state_dict"):
-        getattr(models, name)(weights="DEFAULT")
+        make(weights="DEFAULT")
+    with pytest.raises(ValueError, match=r"weights must be None, got True.*load_state_dict"):
+        make(True)
+    with pytest.raises(ValueError, match=r"pretrained must be False, got True.*load_state_dict"):
+        make(pretrained=True)
+
+
+def test_torchvisions_words_for_no_weights_are_taken():
+    assert repr(models.unet(pretrained=False, progress=True)) == repr(models.unet(weights=None))
+
+
+def test_names_of_weights_say_that_there_are_none():
+    with pytest.raises(AttributeError, match="no attribute 'ResNet18_Weights'") as caught:
+        _ = models.ResNet18_Weights
+    assert "load_state_dict" in caught.value.__notes__[0]
+    with pytest.raises(AttributeError, match="no attribute 'alexnet'") as caught:
+        _ = models.alexnet
+    assert not hasattr(caught.value, "__notes__")
 
 
 def test_impossible_nets_are_refused():
