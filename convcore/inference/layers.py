@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
@@ -17,6 +17,11 @@ from convcore.nn import Module
 # Attribute of a result to which a shared activation layer has been applied: that layer, and the
 # result's version at that time. The layer returns such a result unchanged.
 _ACTIVATED = "_activated"
+
+_NOT_SAVED = (
+    "an optimized model has no state to save: its weights are folded and prepacked. Save the "
+    "state_dict() of the model that it was made of, before optimize_for_inference with inplace=True"
+)
 
 
 class PrepackedConv(Module):
@@ -51,6 +56,9 @@ class PrepackedConv(Module):
         # Unpickled arrays are contiguous.
         self.prepacked.weight = channels_last(self.prepacked.weight)
 
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        refuse_to_save()
+
     def forward(self, input: Tensor) -> Tensor:
         """Return the activated convolution: (N, C_in, *sizes) to (N, C_out, *outs)."""
         check_arguments("conv", input=input)
@@ -79,6 +87,11 @@ class PrepackedConv(Module):
         parts = [f"{c * self.steps['groups']}, {o}, kernel_size={tuple(kernel)}"]
         parts += [f"{name}={value}" for name, value in self.steps.items()]
         return ", ".join([*parts, f"activation={self.activation}"])
+
+
+def refuse_to_save() -> NoReturn:
+    """Raise the error of a state_dict, which would lack the weights that are prepacked."""
+    raise RuntimeError(_NOT_SAVED)
 
 
 def _no_backward(needs: tuple[bool, ...], grad: Tensor) -> None:

@@ -17,7 +17,7 @@ from convcore.engine.conv.epilogue import Activation
 from convcore.engine.runtime import memory
 from convcore.inference.batch_norm_folding import channels_last, folded
 from convcore.inference.layer_trace import DifferentiatedError, Run, Trace
-from convcore.inference.layers import Activated, PrepackedConv, forget_packed
+from convcore.inference.layers import Activated, PrepackedConv, forget_packed, refuse_to_save
 from convcore.inference.plan_cache import PlanCache
 from convcore.inference.validation import agree, copy_of, differences
 
@@ -84,6 +84,10 @@ def optimize_for_inference(
     0``), if any of its layers has hooks, or if plan and net differ on a second input (the first
     one, reversed).  Layers that are fused lose their hooks.  Plans do not see later changes of the
     optimised net's weights, other tensors or modes.
+
+    ``state_dict`` is refused, as weights are no longer what they were: save the net's own, and
+    optimise it again after loading.  ``convcore.save`` of the optimised net itself keeps it whole,
+    for ``convcore.load(file, weights_only=False)``.
 
     With ``precision='bf16'`` results of a plan's convolutions (direct, Winograd's, depthwise,
     transposed), max pools and concatenations are bfloat16 in memory where all that reads them is
@@ -189,6 +193,9 @@ class OptimizedModule(nn.Module):
             "an optimized model keeps its weights; load others into the model that it was made of, "
             "and optimize that"
         )
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        refuse_to_save()
 
     def fuse(self, *args: Any) -> None:
         """Trace one run on these inputs, and fuse convolutions with the layers after them."""

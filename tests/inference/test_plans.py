@@ -627,6 +627,25 @@ def test_other_weights_are_refused():
         fast.load_state_dict({})
 
 
+def test_states_that_would_lack_weights_are_refused():
+    """The net's own one too, where its layers were taken; the net that was copied has all."""
+    net = nn.Sequential(CONV()).eval()
+    fast = optimize_for_inference(net, convcore.rand(1, 4, 4, 4))
+    taken = nn.Sequential(CONV()).eval()
+    optimize_for_inference(taken, convcore.rand(1, 4, 4, 4), inplace=True)
+    for one in (fast, optimize_for_inference(net), nn.Sequential(fast), fast.model, taken):
+        with pytest.raises(RuntimeError, match=r"Save the state_dict\(\) of the model that it was"):
+            one.state_dict()
+    assert nn.Sequential(CONV()).load_state_dict(net.state_dict()).missing_keys == []
+
+
+def test_optimized_net_is_saved_whole(tmp_path):
+    x = convcore.rand(1, 4, 4, 4)
+    fast = optimize_for_inference(nn.Sequential(CONV()).eval(), x)
+    convcore.save(fast, tmp_path / "fast.pt")
+    assert convcore.equal(convcore.load(tmp_path / "fast.pt", weights_only=False)(x), fast(x))
+
+
 def test_threads_get_plans_of_their_own(rng):
     net = models.lenet().eval()
     xs = [
