@@ -97,14 +97,14 @@ for name in found.output:
     print(f"{name:12} {tuple(found.output[name].shape)}")
 
 figure = plt.figure(figsize=(9, 3), layout="constrained")
-pictures.feature_maps(found["relu"], figure=figure)
+pictures.feature_maps(found["relu"], title="relu", figure=figure)
 plt.show()
 
 # %%
 # These are the maps of the first convolution after its ReLU, and these the kernels that make them:
 
 figure = plt.figure(figsize=(9, 2.9), layout="constrained")
-pictures.kernels(net.conv1.weight, figure=figure)
+pictures.kernels(net.conv1.weight, title="conv1", figure=figure)
 plt.show()
 
 # %%

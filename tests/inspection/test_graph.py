@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import xml.etree.ElementTree as ElementTree
@@ -72,6 +73,18 @@ def test_depth_opens_blocks_and_inside_draws_one(net):
     assert names(inside) == block
     # The sum takes the block's input, past the convolutions.
     assert ("0", "6") in arrows(inside) and ("5", "6") in arrows(inside)
+
+
+def test_shortcut_that_is_called_in_between_does_not_cut_the_chain(net):
+    """ResNet's blocks call downsample between conv2 and bn2, which takes conv2's result."""
+    inside = pictures.graph(net, image(), inside="layer2.0")
+    block = ["conv1", "bn1", "relu", "conv2", "bn2", "downsample", "add", "relu:2"]
+    assert names(inside) == block
+    ends = [("input", "conv1"), *itertools.pairwise(block[:5]), ("input", "downsample")]
+    ends += [("bn2", "add"), ("downsample", "add"), ("add", "relu:2"), ("relu:2", "result")]
+    places = {name: str(place) for place, name in enumerate(["input", *block, "result"])}
+    assert sorted(arrows(inside)) == sorted((places[a], places[b]) for a, b in ends)
+    assert "input 1 x 16 x 16 x 16" in svg_words(inside)  # the block's own
 
 
 def test_blocks_that_repeat_are_one_box():

@@ -22,7 +22,15 @@ def test_feature_maps_are_the_first_images_channels():
     figure = pictures.feature_maps(maps, most=3)
     assert np.array_equal(images(figure), maps[0, :3].numpy())
     assert [ax.get_title() for ax in figure.axes if ax.images] == ["0", "1", "2"]
-    assert "3 of 5 feature maps of 4 x 3" in figure.get_suptitle()
+    assert figure.get_suptitle() == "3 of 5 feature maps of 4 x 3"
+
+
+def test_titles_say_whose_maps_and_kernels_they_are():
+    maps = pictures.feature_maps(convcore.rand(2, 5, 4, 3), title="layer1")
+    assert maps.get_suptitle() == "layer1: 5 of 5 feature maps of 4 x 3"
+    for channels, end in ((3, "as colours; grey is 0"), (2, "input channel 0 of 2")):
+        kernels = pictures.kernels(convcore.rand(4, channels, 3, 3), title="conv1")
+        assert kernels.get_suptitle() == f"conv1: 4 of 4 kernels of 3 x 3, {end}"
 
 
 def test_bfloat16_is_drawn_as_its_numbers():

@@ -237,6 +237,24 @@ def test_resnet18_is_below_a_megabyte(written):
     assert found["(the net)"][3] == "1.81 G"
 
 
+@pytest.mark.parametrize(
+    ("channels", "caption"),
+    [(1, "The result: black is"), (2, "The result: channels 0 to 1 of 2, row by row; dark")],
+)
+def test_result_that_is_an_image_is_shown_beside_the_input(written, image, channels, caption):
+    text = written(models.unet(out_channels=channels, init_features=2, depth=1), image)
+    answer = text[text.index('id="answer"') : text.index('id="graph"')]
+    assert caption in answer and "The input: black is" in answer
+    classes = written(small(), image)
+    assert "The result:" not in classes and "Largest class scores" in classes
+
+
+def test_gradients_say_what_they_are_of(written, image):
+    assert "gradient of the largest class score with respect to that" in written(small(), image)
+    maps = nn.Sequential(nn.Conv2d(3, 2, 1))
+    assert "gradient of the result's sum with respect to that" in written(maps, image)
+
+
 def test_flow_of_a_residual_block_has_its_shortcut():
     net = models.resnet8().eval()
     calls = calls_of(net, lambda: net(convcore.rand(1, 3, 16, 16)))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from convcore.inspection.reporting._boxes import boxes_of, edges_of
 from convcore.inspection.reporting._calls import Call
-from convcore.inspection.reporting._text import shape
+from convcore.inspection.reporting._text import shape, shapes
 
 __all__ = ["drawn", "source_of"]
 
@@ -15,15 +15,13 @@ _PATIENCE = 60  # seconds that Graphviz may take
 _COLOURS = {"block": "#e3ecfa", "costly": "#fdf0d5", "plain": "#f6f8fa"}
 
 
-def source_of(
-    calls: Sequence[Call], number: int, times: Mapping[str, float], given: str, depth: int
-) -> str:
+def source_of(calls: Sequence[Call], number: int, times: Mapping[str, float], depth: int) -> str:
     """Return a graph in Graphviz's language."""
     boxes = boxes_of(calls, number, depth)
     lines = [
         "digraph {",
         'node [shape=box style="rounded,filled" fontname="Helvetica" fontsize=11]',
-        f"0 [label={_quoted(f'input {given}'.strip())} style=rounded]",
+        f"0 [label={_quoted(f'input {shapes(calls[number].given)}'.strip())} style=rounded]",
     ]
     for place, box in enumerate(boxes, 1):
         title = f"{box.name(calls, number)}  {box.type(calls)}".strip()

@@ -17,7 +17,6 @@ from convcore.inspection.reporting._calls import Call, calls_of
 from convcore.inspection.reporting._facts import fresh, times_of
 from convcore.inspection.reporting._graph import draw
 from convcore.inspection.reporting._style import GRAPH_STYLE
-from convcore.inspection.reporting._text import shape
 from convcore.inspection.watching.selection import nearest_of
 from convcore.serialization.replacing import writing
 
@@ -116,7 +115,8 @@ def graph(
     -----
     A box has the layer's name and type, the shape of its result, the bytes of new results,
     multiply-adds (MACs), and its time. Blocks that repeat one another are one box. A bar shows the
-    share of the multiply-adds.
+    share of the multiply-adds. Boxes stand in the order of what flows between them, chains in one
+    piece; the calls' order is that of `summary`.
 
     Examples
     --------
@@ -145,10 +145,8 @@ def graph(
     if times:
         _, forward, backward = times_of(model, given, run)
         seconds = {name: forward[name] + backward[name] for name in forward}
-    sizes = ", ".join(shape(list(one.shape)) for one in given if isinstance(one, Tensor))
-    sizes = "" if number else sizes
-    svg = draw(calls, number, seconds, set(), sizes, depth=depth, style=GRAPH_STYLE)
-    return Graph(svg, source_of(calls, number, seconds, sizes, depth))
+    svg = draw(calls, number, seconds, set(), depth=depth, style=GRAPH_STYLE)
+    return Graph(svg, source_of(calls, number, seconds, depth))
 
 
 def _number_of(calls: Sequence[Call], name: str) -> int:

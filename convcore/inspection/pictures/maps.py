@@ -17,7 +17,7 @@ _COLUMNS = 8
 
 
 def feature_maps(
-    maps: Any, *, most: int = 32, one_scale: bool = True, figure: Any = None
+    maps: Any, *, most: int = 32, one_scale: bool = True, title: str = "", figure: Any = None
 ) -> Figure:
     """Draw a layer's feature maps, numbered by channel.
 
@@ -30,6 +30,8 @@ def feature_maps(
     one_scale : bool
         Whether all maps have one scale of colours, which shows how strong they are beside one
         another; False gives each its own.
+    title : str
+        Whose maps they are, such as the layer's name: shown before their number.
     figure : Figure, optional
         What is drawn into; by default a new one.
 
@@ -52,12 +54,15 @@ def feature_maps(
     columns, rows = _grid(len(shown))
     drawn = figure_of(figure, 1.1 * columns + 1, 1.2 * rows + 0.5)
     _, height, width = images.shape
-    drawn.suptitle(f"{len(shown)} of {len(images)} feature maps of {height} x {width}")
+    numbers = f"{len(shown)} of {len(images)} feature maps of {height} x {width}"
+    drawn.suptitle(_titled(title, numbers))
     tiles(drawn, shown, columns, one_scale, cmap="viridis")
     return drawn
 
 
-def kernels(weight: Any, *, channel: int = 0, most: int = 32, figure: Any = None) -> Figure:
+def kernels(
+    weight: Any, *, channel: int = 0, most: int = 32, title: str = "", figure: Any = None
+) -> Figure:
     """Draw a convolution's kernels: in colours where it takes 3 channels, else one channel of them.
 
     Parameters
@@ -68,6 +73,8 @@ def kernels(weight: Any, *, channel: int = 0, most: int = 32, figure: Any = None
         The input channel that is drawn where there are others than 3.
     most : int
         Kernels that are drawn, the first ones.
+    title : str
+        Whose kernels they are: shown before their number.
     figure : Figure, optional
         What is drawn into; by default a new one.
 
@@ -89,15 +96,19 @@ def kernels(weight: Any, *, channel: int = 0, most: int = 32, figure: Any = None
     largest = float(np.nanmax(np.abs(shown))) or 1.0
     columns, rows = _grid(len(shown))
     drawn = figure_of(figure, 0.9 * columns + 1, rows + 0.5)
-    title = f"{len(shown)} of {len(all_of)} kernels of {all_of.shape[2]} x {all_of.shape[3]}"
+    numbers = f"{len(shown)} of {len(all_of)} kernels of {all_of.shape[2]} x {all_of.shape[3]}"
     if channels == 3:
-        drawn.suptitle(f"{title}, as colours; grey is 0")
+        drawn.suptitle(_titled(title, f"{numbers}, as colours; grey is 0"))
         tiles(drawn, 0.5 + 0.5 * shown.transpose(0, 2, 3, 1) / largest, columns, True)
     else:
-        drawn.suptitle(f"{title}, input channel {channel} of {channels}")
+        drawn.suptitle(_titled(title, f"{numbers}, input channel {channel} of {channels}"))
         scale = {"vmin": -largest, "vmax": largest, "cmap": "RdBu_r"}
         tiles(drawn, shown[:, channel], columns, True, **scale)
     return drawn
+
+
+def _titled(title: str, numbers: str) -> str:
+    return f"{title}: {numbers}" if title else numbers
 
 
 def _checked(most: int) -> int:

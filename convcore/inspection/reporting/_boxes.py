@@ -76,7 +76,9 @@ def _same(one: Call, other: Call) -> bool:
 def boxes_of(calls: Sequence[Call], number: int, depth: int = 1) -> list[Box]:
     """Return what is inside a call: blocks that repeat one another, in a chain, are one box.
 
-    From a depth of 2 on, other blocks are replaced by the boxes inside them.
+    A box comes after those whose results it takes, and right after one of them where it can: what
+    a net calls in between, such as a block's shortcut, does not cut a chain.  From a depth of 2 on,
+    other blocks are replaced by the boxes inside them.
     """
     found = _children_of(calls, number)
     if depth == 1:
@@ -92,7 +94,7 @@ def boxes_of(calls: Sequence[Call], number: int, depth: int = 1) -> list[Box]:
 
 def _children_of(calls: Sequence[Call], number: int) -> list[Box]:
     found: list[Box] = []
-    for child in calls[number].children:
+    for child in _by_flow(calls, calls[number].children):
         last = found[-1] if found else None
         if (
             last is not None
@@ -103,6 +105,29 @@ def _children_of(calls: Sequence[Call], number: int) -> list[Box]:
             last.calls.append(child)
         else:
             found.append(Box([child]))
+    return found
+
+
+def _by_flow(calls: Sequence[Call], children: Sequence[int]) -> list[int]:
+    """Return calls in the order of what flows between them; of several, the one called first."""
+    place = {one: child for child in children for one in inside(calls, child)}
+    needs = {child: set[int]() for child in children}
+    for one, child in place.items():
+        needs[child].update(place[source] for source in calls[one].inputs if source in place)
+        needs[child].discard(child)
+    users: dict[int, list[int]] = {child: [] for child in children}
+    for child, sources in needs.items():
+        for source in sources:
+            users[source].append(child)
+    ready, found = [child for child in children if not needs[child]], list[int]()
+    while ready:
+        chosen = min(ready, key=lambda one: (not found or one not in users[found[-1]], one))
+        ready.remove(chosen)
+        found.append(chosen)
+        for user in users[chosen]:
+            needs[user].discard(chosen)
+            if not needs[user]:
+                ready.append(user)
     return found
 
 

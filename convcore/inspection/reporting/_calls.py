@@ -29,9 +29,10 @@ _CONVOLUTIONS = (
 class Call:
     """One call of a module or function.
 
-    ``name`` is as `capture` names it, ``inputs`` are the numbers of the calls whose results it
-    takes, ``children`` those of the calls inside it; ``output`` its result with shapes in place of
-    tensors. Multiply-adds and bytes of new results include the calls inside.
+    ``name`` is as `capture` names it, ``given`` are the shapes of the tensors that it takes,
+    ``inputs`` the numbers of the calls whose results those are, ``children`` those of the calls
+    inside it; ``output`` its result with shapes in place of tensors. Multiply-adds and bytes of new
+    results include the calls inside.
     """
 
     number: int
@@ -39,6 +40,7 @@ class Call:
     type: str
     parent: int | None
     module: nn.Module | None = None
+    given: list[list[int]] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     children: list[int] = field(default_factory=list)
     output: Any = None
@@ -109,7 +111,9 @@ class _Recorder:
     def _begin(self, name: str, type: str, given: Any) -> Call:
         parent = self._inside[-1].number if self._inside else None
         call = Call(len(self.calls), name, type, parent)
-        known = (self._makers.get(id(tensor)) for _, tensor in leaves("", given))
+        tensors = [tensor for _, tensor in leaves("", given)]
+        call.given = [list(tensor.shape) for tensor in tensors]
+        known = (self._makers.get(id(tensor)) for tensor in tensors)
         call.inputs = sorted({INPUT if one is None else one for one in known})
         if parent is not None:
             self.calls[parent].children.append(call.number)

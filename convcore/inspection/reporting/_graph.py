@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from convcore.inspection.reporting._boxes import Box, boxes_of, edges_of
 from convcore.inspection.reporting._calls import Call, inside
-from convcore.inspection.reporting._text import safe, shape
+from convcore.inspection.reporting._text import safe, shape, shapes
 
 __all__ = ["draw"]
 
@@ -20,7 +20,6 @@ def draw(
     number: int,
     times: Mapping[str, float],
     bad: set[int],
-    given: str,
     *,
     depth: int = 1,
     style: str | None = None,
@@ -35,8 +34,6 @@ def draw(
         Seconds by the names of calls; those that are not there are not shown.
     bad : set of int
         Calls with NaN or infinities, which are marked.
-    given : str
-        The shape of what the call takes.
     depth : int
         How many levels of blocks are drawn.
     style : str, optional
@@ -54,7 +51,7 @@ def draw(
         "" if style is None else f'<style>{style}</style><rect class="paper" '
         f'width="{width}" height="{height}"/>',
         *wires,
-        _end(0, f"input {given}"),
+        _end(0, f"input {shapes(calls[number].given)}"),
     ]  # fmt: skip
     for row, box in enumerate(boxes, 1):
         drawn = _box(calls, number, box, row, most, times, bad)

@@ -98,14 +98,16 @@ def _thinned(values: np.ndarray, most: int) -> np.ndarray:
     return values[..., ::step, ::step]
 
 
-def maps(array: np.ndarray, most_pixels: int, shown: int = 12) -> Image | None:
+def maps(
+    array: np.ndarray, most_pixels: int, shown: int = 12, what: str = "Feature maps"
+) -> Image | None:
     """Return the first feature maps of the first image of (N, C, H, W); None of other shapes."""
     if array.ndim != 4 or not array.size or array.dtype.kind != "f" or array[0, 0].size < 4:
         return None
     first = _thinned(np.asarray(array[0, :shown]), most_pixels)
     places, said = _scaled(first)
     channels = f"channels 0 to {len(first) - 1}" if len(first) > 1 else "channel 0"
-    caption = f"Feature maps: {channels} of {array.shape[1]}, row by row; {said}"
+    caption = f"{what}: {channels} of {array.shape[1]}, row by row; {said}"
     return Image(_tiled(places, min(len(first), 6)), caption)
 
 
@@ -133,14 +135,14 @@ def _colour_kernels(weight: np.ndarray) -> Image:
     return Image(np.concatenate(sheets, axis=2), caption, coloured=False)
 
 
-def photograph(array: np.ndarray, most_pixels: int = 160) -> Image | None:
+def photograph(array: np.ndarray, what: str, most_pixels: int = 160) -> Image | None:
     """Return the first image of (N, 1 or 3, H, W), scaled to black and white."""
     if array.ndim != 4 or array.shape[1] not in (1, 3) or array.dtype.kind != "f":
         return None
     values = np.nan_to_num(_thinned(array[0], most_pixels).astype(np.float64), posinf=0, neginf=0)
     least, most = float(values.min()), float(values.max())
     grey = np.rint(255 * (values - least) / ((most - least) or 1.0)).astype(np.uint8)
-    caption = f"The input: black is {number(least)}, white {number(most)}"
+    caption = f"{what}: black is {number(least)}, white {number(most)}"
     return Image(grey.transpose(1, 2, 0), caption, coloured=False)
 
 

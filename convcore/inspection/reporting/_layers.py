@@ -50,8 +50,7 @@ def _layer(facts: Facts, call: Call, side: int) -> str:
         f'<div class="layer" id="c{call.number}"><p>{_sentence(facts, call)}</p>',
     ]
     if call.children and call.number:
-        given = ""
-        parts.append(draw(facts.calls, call.number, facts.times, facts.bad, given))
+        parts.append(draw(facts.calls, call.number, facts.times, facts.bad))
     parts.append(_algorithms(call))
     parts.append(_statistics(facts, call))
     parts.append(f'<div class="row">{"".join(_figures(facts, call, side))}</div>')

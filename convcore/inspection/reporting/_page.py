@@ -15,12 +15,21 @@ from convcore.inspection.reporting._graph import draw
 from convcore.inspection.reporting._layers import layers
 from convcore.inspection.reporting._style import POLICY, STYLE
 from convcore.inspection.reporting._table import table
-from convcore.inspection.reporting._text import bytes_of, count, number, safe, seconds, shape
+from convcore.inspection.reporting._text import (
+    bytes_of,
+    count,
+    number,
+    safe,
+    seconds,
+    shape,
+    shapes,
+)
 from convcore.inspection.reporting._values import array_of
 
 __all__ = ["page"]
 
 _MOST_CLASSES = 5
+_MOST_MAPS = 6  # of a result that is drawn beside the input
 _MOST_BLOCKS = 8  # kinds of blocks that are drawn beside the net
 _PARTS = (
     ("answer", "Input and answer"),
@@ -70,7 +79,7 @@ def _totals(facts: Facts) -> str:
     net = facts.calls[0]
     tensors = [*facts.model.parameters(), *facts.model.buffers()]
     found = [
-        ("input", _given(facts)),
+        ("input", shapes(net.given)),
         ("result", shape(net.output)),
         ("parameters", count(net.parameters)),
         ("multiply-adds", count(net.multiply_adds)),
@@ -83,10 +92,6 @@ def _totals(facts: Facts) -> str:
         found.append(("backward", seconds(facts.backward.get("output", rows.backward))))
     items = "".join(f"<li><b>{safe(value)}</b>{name}</li>" for name, value in found)
     return f'<ul class="totals">{items}</ul>'
-
-
-def _given(facts: Facts) -> str:
-    return ", ".join(shape(list(one.shape)) for one in facts.given if isinstance(one, Tensor))
 
 
 def _verdict(facts: Facts) -> str:
@@ -115,7 +120,10 @@ def _answer(facts: Facts) -> str:
 
 def _answer_parts(facts: Facts) -> Iterator[str]:
     arrays = [array_of(x) for x in facts.given if isinstance(x, Tensor)]
-    image = _images.photograph(arrays[0]) if arrays else None
+    image = _images.photograph(arrays[0], "The input") if arrays else None
+    if image:
+        yield image.html(224)
+    image = _result(facts)
     if image:
         yield image.html(224)
     for what, values in facts.pictures.items():
@@ -123,6 +131,15 @@ def _answer_parts(facts: Facts) -> Iterator[str]:
     scores = facts.values.scores
     if scores is not None and np.isfinite(scores[0]).all():
         yield _classes(scores[0])
+
+
+def _result(facts: Facts) -> _images.Image | None:
+    """Return the first image's result if that is an image or maps, as those of segmentation."""
+    array = facts.values.arrays.get(facts.calls[0].name)
+    if array is None:
+        return None
+    what = "The result"
+    return _images.photograph(array, what) or _images.maps(array, 160, _MOST_MAPS, what)
 
 
 def _classes(scores: np.ndarray) -> str:
@@ -143,17 +160,17 @@ def _classes(scores: np.ndarray) -> str:
 
 
 def _graph(facts: Facts) -> str:
-    pictures = [draw(facts.calls, 0, facts.times, facts.bad, _given(facts))]
+    pictures = [draw(facts.calls, 0, facts.times, facts.bad)]
     for first in kinds_of_blocks(facts.calls)[:_MOST_BLOCKS]:
         call = facts.calls[first]
         link = f'<a href="#c{first}"><code>{safe(call.name)}</code></a>'
         title = f"<h3>Inside {link} {safe(call.type)}</h3>"
-        pictures.append(title + draw(facts.calls, first, facts.times, facts.bad, ""))
+        pictures.append(title + draw(facts.calls, first, facts.times, facts.bad))
     shown = "".join(f"<div>{picture}</div>" for picture in pictures)
     return (
         '<p class="key">A box is a layer, or a block of layers; choose one to see what is inside. '
-        "Equal blocks in a row share a box. Below, the first block of each kind is drawn from "
-        "inside. A layer with no bytes makes no new array: it works in place, or returns a view."
+        "Equal blocks in a row share a box. The first block of each kind is drawn from inside, "
+        "too. A layer with no bytes makes no new array: it works in place, or returns a view."
         '<i class="k1"></i>block<i class="k2"></i>convolution or linear layer'
         '<i class="k3"></i>share of the multiply-adds (MACs)'
         '<i class="k4"></i>has NaN or infinities</p>'
@@ -183,13 +200,18 @@ def _gradients(facts: Facts) -> str:
     chart = _charts.flow(weighted)
     if not chart:
         return ""
-    what = "the largest class score" if facts.values.scores is not None else "the result's sum"
     return (
-        f"<p>Standard deviation of the gradient of {what} by each layer's weights, first layer at "
-        "the left, on a logarithmic scale. Bars that fall towards the left are gradients that "
-        "vanish; bars that rise towards it, gradients that explode. Point at a bar for its name, "
-        f"choose it for its layer.</p>{chart}"
+        f"<p>Standard deviation of the gradient of {_score(facts)} by each layer's weights, first "
+        "layer at the left, on a logarithmic scale. Bars that fall towards the left are gradients "
+        "that vanish; bars that rise towards it, gradients that explode. Point at a bar for its "
+        "name, choose it for its layer. Layers that shortcuts lead past, as in the middle of a "
+        f"U-Net, may have smaller ones.</p>{chart}"
     )
+
+
+def _score(facts: Facts) -> str:
+    """Say what gradients are taken of."""
+    return "the largest class score" if facts.values.scores is not None else "the result's sum"
 
 
 def _note_on_table(facts: Facts) -> str:
@@ -199,7 +221,9 @@ def _note_on_table(facts: Facts) -> str:
     )
     return (
         '<p class="soft">In the order of the calls; what is indented is inside the row above. '
-        f"A second call of a module ends in :2.{fused if facts.profile else ''}</p>"
+        "A second call of a module or function ends in :2. Mean, Std (standard deviation) and "
+        f"Zeros are of its result, Gradient std is of the gradient of {_score(facts)} with respect "
+        f"to that.{fused if facts.profile else ''}</p>"
     )
 
 

@@ -20,7 +20,7 @@ _HEAD = (
     ("Mean", "", "Of the result"),
     ("Std", "", "Standard deviation of the result"),
     ("Zeros", "", "Share of the result's elements that are 0"),
-    ("Result's grad.", "", "Standard deviation of the gradient with respect to the result"),
+    ("Gradient std", "", "Standard deviation of the gradient with respect to the result"),
 )
 _TIMES = (("Forward", "", "Time"), ("Backward", "", "Time"))
 

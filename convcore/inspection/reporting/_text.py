@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["bytes_of", "count", "number", "safe", "seconds", "shape"]
+__all__ = ["bytes_of", "count", "number", "safe", "seconds", "shape", "shapes"]
 
 
 def safe(text: Any) -> str:
@@ -52,3 +53,8 @@ def shape(output: Any) -> str:
     if isinstance(output, tuple):
         return ", ".join(f"({shape(value)})" for value in output)
     return "\N{EN DASH}"
+
+
+def shapes(given: Iterable[list[int]]) -> str:
+    """Return the shapes of several tensors as text."""
+    return ", ".join(map(shape, given))

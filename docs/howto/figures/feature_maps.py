@@ -13,5 +13,5 @@ photograph = convcore.from_numpy(load_photographs().pixels[1:, :, 60:348, 200:48
 with inspection.capture(net, "layer1", of="output") as found:
     net(photograph)
 figure = plt.figure(figsize=(9, 3), layout="constrained")
-pictures.feature_maps(found["layer1"], most=16, figure=figure)
+pictures.feature_maps(found["layer1"], most=16, title="layer1", figure=figure)
 plt.show()
