@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from convcore.cli.errors import UsageError, count, require_extra, require_place, seed
+from convcore.cli.models.files import one_line
 
 # Seconds of an epoch on two cores, for the estimate at the start; progress then goes by the clock.
 _DIGITS_EPOCH, _RESNET_DIGITS_EPOCH, _PATCHES_EPOCH = 0.25, 0.55, 2.5
@@ -44,6 +45,7 @@ def _add_subject(
     """Add a subject, with the one option that all have."""
     parser = subjects.add_parser(name, help=text, description=description)
     parser.add_argument(
+        "-o",
         "--output",
         type=Path,
         metavar="FILE",
@@ -176,7 +178,7 @@ def _maps(arguments: argparse.Namespace) -> int:
         try:
             net, name = maps.load_net(arguments.weights), f"ResNet-18 of {arguments.weights.name}"
         except (OSError, RuntimeError, TypeError, ValueError, pickle.UnpicklingError) as error:
-            raise UsageError(f"--weights: {error}") from error
+            raise UsageError(f"--weights: {one_line(error)}") from error
         _announce("maps", "one photograph", 5.0)
     found = maps.see(net, load_photographs().pixels[0], imagenet=arguments.weights is not None)
     save_picture(found, name, arguments.scale == "one", arguments.output)

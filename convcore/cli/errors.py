@@ -38,6 +38,8 @@ def require_place(option: str, file: Path) -> None:
         if file.is_char_device():  # /dev/full refuses nothing, too, and /dev/null takes it
             with file.open("wb", buffering=0) as stream:
                 stream.write(b"")
+        elif not os.access(file if file.exists() else file.absolute().parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise UsageError(f"{option}: {file}: {lacking(error)}") from None
 

@@ -10,8 +10,7 @@ Every function takes ``library=``, the library whose ``nn`` the net is made of: 
 
 from typing import TYPE_CHECKING, Any
 
-from convcore import _misnamed
-from convcore._hints import NO_DOWNLOAD, hinted
+from convcore import _hints, _misnamed
 from convcore.models.autoencoder import *
 from convcore.models.lenet import *
 from convcore.models.mobilenet import *
@@ -22,5 +21,5 @@ from convcore.models.vgg import *
 if not TYPE_CHECKING:  # type checkers find misspelt names themselves
 
     def __getattr__(name: str) -> Any:
-        hint = NO_DOWNLOAD if name.endswith("_Weights") else ""
-        raise hinted(_misnamed.missing_name(__name__, name), hint)
+        hint = _hints.NO_DOWNLOAD if name.endswith("_Weights") else ""
+        raise _hints.hinted(_misnamed.missing_name(__name__, name), hint)

@@ -39,7 +39,9 @@ def writing(f: Any) -> Iterator[Any]:
             yield new
             _put_on_disk(new, temporary, before)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename in (None, temporary):  # a full disk, say
+            error.filename = os.fspath(f)
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise

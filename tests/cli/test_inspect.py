@@ -54,12 +54,16 @@ def test_photograph_is_scaled_to_the_net(said, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nothing"], "there is no model 'nothing'"),
+        (
+            ["nothing"],
+            "there is no model 'nothing', only autoencoder, lenet, mobilenet_v2, resnet101",
+        ),
+        (["resnet180"], "vgg19_bn; did you mean resnet18?"),
         (["lenet", "--input", "1,1,3,3"], "cannot take [1, 1, 3, 3]"),
         (["lenet", "--input", "0,1"], "--input: must be sizes above 0"),
         (["lenet", "--input", "x.txt"], "is no .npy file"),
-        (["lenet", "--input", "x.npy"], "x.npy"),
-        (["lenet", "--weights", "x.pt"], "--weights"),
+        (["lenet", "-i", "x.npy"], "--input: No such file or directory: x.npy"),
+        (["lenet", "--weights", "x.pt"], "--weights: No such file or directory: x.pt"),
         (["lenet", "-o", "nowhere/x.html"], "no directory nowhere"),
     ],
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import subprocess
 import sys
 
 import pytest
 
-from convcore.cli.errors import lacking
+from convcore.cli.errors import UsageError, lacking, require_place
 
 pytestmark = pytest.mark.subprocess
 
@@ -38,6 +39,18 @@ def test_a_full_disk_under_a_program_is_one_sentence(tmp_path):
         done = run("run", tmp_path / "a.py", stdout=full, env=os.environ | {"PYTHONUNBUFFERED": ""})
     assert done.returncode == 1
     assert done.stderr == "convcore: standard output: No space left on device\n"
+
+
+def test_a_file_that_must_not_be_written_is_named_before_anything_runs(tmp_path, monkeypatch):
+    kept, file = tmp_path / "kept", tmp_path / "old.html"
+    kept.mkdir()
+    file.touch()
+    refused = {str(kept), str(file)}  # os.access: root may write everywhere
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) not in refused)
+    for path in (kept / "new.html", file):
+        with pytest.raises(UsageError, match=re.escape(f"--output: {path}: Permission denied")):
+            require_place("--output", path)
+    require_place("--output", tmp_path / "new.html")
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,16 @@ def test_a_traceback_begins_with_the_program(tmp_path, command):
     assert not any(word in line for line in lines for word in HIDDEN)
 
 
+@pytest.mark.parametrize("command", ["run", "watch"])
+def test_a_program_that_cannot_be_compiled_is_shown_alone(tmp_path, command):
+    lines = shown(tmp_path, "import torch\nprint(1\n", command, "program.py")
+    assert lines[0].lstrip().startswith('File "program.py", line 2')
+    assert lines[-1] == "SyntaxError: '(' was never closed" and len(lines) == 4
+    lines = shown(tmp_path, "\0", command, "program.py")
+    assert lines[-1] == "Hint: is 'program.py' a program in Python?"
+    assert not any(word in line for line in lines for word in HIDDEN)
+
+
 def test_a_package_beside_pytorch_that_is_not_there_has_a_hint(tmp_path):
     lines = shown(tmp_path, "import torch\nimport torchaudio.missing\n", "run", "program.py")
     assert lines[-2].startswith("ModuleNotFoundError: No module named 'torchaudio")

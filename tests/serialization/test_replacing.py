@@ -37,8 +37,9 @@ def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="No space left") as caught:
         convcore.save([2], file)
+    assert caught.value.filename == str(file)
     assert convcore.load(file) == [1] and os.listdir(tmp_path) == ["a.pt"]
 
 

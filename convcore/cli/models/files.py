@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from convcore.cli.errors import UsageError, require_extra
+from convcore.cli.errors import UsageError, lacking, require_extra
 
 
 def open_model(file: str) -> tuple[Any, list[Any]]:
@@ -33,8 +33,9 @@ def open_with_zeros(file: str, sizes: tuple[int, ...] | None) -> tuple[Any, tupl
 
 
 def one_line(error: Exception) -> str:
-    """Return an error's message and hint without line breaks."""
-    return " ".join(" ".join([str(error), *getattr(error, "__notes__", ())]).split())
+    """Return an error's message and hint without line breaks; the system's in its words."""
+    said = lacking(error) or str(error)
+    return " ".join(" ".join([said, *getattr(error, "__notes__", ())]).split())
 
 
 def axes_of(info: Any) -> list[int | str]:

@@ -27,6 +27,7 @@ def add_command(commands: argparse._SubParsersAction) -> None:
         "model", metavar="MODEL", help="resnet18, vgg16_bn, unet ... or a file: net.onnx"
     )
     parser.add_argument(
+        "-i",
         "--input",
         metavar="FILE",
         help="a photograph, which is resized to the net's input; x.npy, a batch of any kind; "
@@ -80,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
             model, given, arguments.output, title=title, times=arguments.time
         )
     except OSError as error:
-        raise UsageError(f"--output: {error}") from None
+        raise UsageError(f"--output: {one_line(error)}") from None
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
         raise UsageError(f"{arguments.model} cannot take {shown}: {one_line(error)}") from None
     print(f"Saved to {written}, {written.stat().st_size / 1e3:.0f} kB")
@@ -155,5 +156,7 @@ def _array(file: str) -> Any:
 
     try:
         return convcore.from_numpy(np.ascontiguousarray(np.load(file, allow_pickle=False)))
-    except (EOFError, OSError, TypeError, ValueError) as error:
+    except OSError as error:
+        raise UsageError(f"--input: {one_line(error)}") from None
+    except (EOFError, TypeError, ValueError) as error:
         raise UsageError(f"--input: {file}: {one_line(error)}") from None

@@ -57,7 +57,9 @@ def add_command(commands: argparse._SubParsersAction) -> None:
         "--size", type=_size, metavar="H,W",
         help="of a photograph, where the net leaves height and width free; its own by default",
     )  # fmt: skip
-    parser.add_argument("--output", type=Path, metavar="FILE.npz", help="write the outputs there")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE.npz", help="write the outputs there"
+    )
     parser.add_argument(
         "--time", action="store_true", help="print how long a call takes, plain and optimized"
     )

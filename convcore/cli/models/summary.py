@@ -8,6 +8,7 @@ from typing import Any
 
 from convcore.cli.errors import UsageError
 from convcore.cli.models.files import one_line, open_with_zeros
+from convcore.cli.parser import nearest
 from convcore.cli.terminal import fitted
 
 DTYPES = ("float32", "float64")
@@ -81,9 +82,15 @@ def maker(name: str) -> Any:
     """Return the function of convcore.models that builds a net."""
     from convcore import models
 
-    names = sorted(found for found, value in vars(models).items() if inspect.isfunction(value))
+    names = sorted(
+        found
+        for found, value in vars(models).items()
+        if inspect.isfunction(value) and not found.startswith("_")
+    )
     if name not in names:
-        raise UsageError(f"there is no model {name!r}, only {', '.join(names)}")
+        raise UsageError(
+            f"there is no model {name!r}, only {', '.join(names)}{nearest(name, names)}"
+        )
     return getattr(models, name)
 
 

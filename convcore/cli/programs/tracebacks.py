@@ -18,6 +18,9 @@ def hide_launcher() -> None:
         if isinstance(error, ModuleNotFoundError):
             hinted(error, scope.instead_of_package(error.name or ""))
         own = of_program(trace)
+        if isinstance(error, SyntaxError) and own is trace:  # of the program, before its first line
+            own = None
+            hinted(error, "" if error.filename else f"is {sys.argv[0]!r} a program in Python?")
         before(kind, error.with_traceback(own), own)
 
     sys.excepthook = show
