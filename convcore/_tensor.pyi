@@ -684,6 +684,10 @@ class Tensor:
     unsafe_chunk = _memory.unsafe_chunk
     unsafe_split = _memory.unsafe_split
     unsafe_split_with_sizes = _memory.unsafe_split_with_sizes
+    @staticmethod
+    def _make_subclass(
+        cls: builtins.type, data: Tensor, require_grad: builtins.bool = False
+    ) -> Tensor: ...
     apply_ = _memory.apply_
     as_subclass = _memory.as_subclass
     fill_diagonal_ = _memory.fill_diagonal_

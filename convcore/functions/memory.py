@@ -156,16 +156,43 @@ def _false(self: Tensor, *args: Any) -> bool:
 
 def as_subclass(self: Tensor, cls: type) -> Tensor:
     """Return the tensor, the same memory and history, as one of a subclass of Tensor."""
-    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
-        raise TypeError(
-            "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
-            "possible. Make sure your class inherits from Tensor."
-        )
+    _check_class(cls)
     out = wrap(self._array, cls)
     aliased = view(self, self._array, "AliasBackward0", lambda needs, grad: grad)
     for name in ("_counter", "_grad_fn", "_output_nr", "_requires_grad", "_view"):
         setattr(out, name, getattr(aliased, name))
     return out
+
+
+@names_arguments
+def _make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Tensor:
+    """Return a leaf of a subclass of Tensor that shares the memory and the version of ``data``.
+
+    PyTorch's packages build tensors of their own classes with it.
+
+    Raises
+    ------
+    TypeError
+        ``cls`` is no subclass of Tensor, or ``data`` no tensor.
+    RuntimeError
+        ``require_grad`` is true, and the dtype neither floating-point nor complex.
+    """
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    _check_class(cls)
+    made = wrap(data._array, cls)
+    made._counter = data._counter
+    if require_grad:
+        made.requires_grad = True
+    return made
+
+
+def _check_class(cls: Any) -> None:
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
+            "possible. Make sure your class inherits from Tensor."
+        )
 
 
 # Copies of views, under PyTorch's other names
@@ -346,6 +373,7 @@ _SPARSE = (
 
 FUNCTIONS_ONLY = {"empty_permuted", "empty_strided", "from_file"}
 METHODS: dict[str, Any] = {
+    "_make_subclass": staticmethod(_make_subclass),
     "apply_": apply_,
     "as_subclass": as_subclass,
     "fill_diagonal_": fill_diagonal_,

@@ -95,6 +95,35 @@ def test_a_tensor_becomes_one_of_a_subclass():
         x.as_subclass(int)
 
 
+def test_packages_make_tensors_of_their_own_classes_as_with_pytorch(torch):
+    for m in (convcore, torch):
+
+        class Named(m.Tensor):
+            pass
+
+        x = m.ones(2, requires_grad=True)
+        named = m.Tensor._make_subclass(Named, x * 3, True)
+        assert type(named) is Named and named.is_leaf and named.requires_grad
+        assert not Named._make_subclass(Named, x).requires_grad
+        (named * 2).sum().backward()
+        assert named.grad.tolist() == [2, 2] and x.grad is None
+        y = m.zeros(2)
+        m.Tensor._make_subclass(Named, y).add_(1)
+        assert y.tolist() == [1, 1] and y._version == 1
+
+
+@pytest.mark.parametrize("args", [(int,), (3,), (None, 3), (None, None, True)])
+def test_what_no_tensor_of_a_class_can_be_made_of_is_refused_as_by_pytorch(torch, args):
+    kinds = []
+    for m in (convcore, torch):
+        cls, data, *flag = (*args, None)[: max(len(args), 2)]
+        data = m.tensor([1]) if data is None else data
+        with pytest.raises((TypeError, RuntimeError)) as error:
+            m.Tensor._make_subclass(m.Tensor if cls is None else cls, data, *flag)
+        kinds.append((error.type, str(error.value).lower()))
+    assert kinds[0] == kinds[1]
+
+
 def test_answers_about_other_devices_and_layouts():
     x = convcore.ones(2)
     assert not any((x.is_xpu, x.is_mps, x.is_meta, x.is_quantized, x.is_nested, x.is_pinned()))

@@ -208,8 +208,11 @@ def method_stub(member: Any, name: str) -> Iterator[str]:
             yield from ("    @overload", f"    def {name}{signature}: ...")
     elif isinstance(member, property):
         yield from property_stub(member, name)
-    elif isinstance(member, staticmethod):
+    elif isinstance(member, staticmethod) and name == "__new__":
         yield from function_stub(member.__func__, name, "cls")
+    elif isinstance(member, staticmethod):
+        yield "    @staticmethod"
+        yield from function_stub(member.__func__, name, "cls: builtins.type")
     elif isinstance(member, types.FunctionType):
         yield from function_stub(member, name)
     elif isinstance(member, types.MemberDescriptorType):
