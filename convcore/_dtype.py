@@ -344,7 +344,7 @@ def _combine(higher: np.dtype, lower: np.dtype) -> np.dtype:
 def common(x: np.ndarray, y: Any) -> np.dtype:
     """Return the NumPy dtype that ``x`` and an array or number ``y`` promote to in PyTorch."""
     a = x.dtype
-    if y.__class__ is np.ndarray:
+    if isinstance(y, np.ndarray):
         b = y.dtype
         if a is b:
             return a

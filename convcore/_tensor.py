@@ -211,21 +211,24 @@ class Tensor:
         """Return the steps from one element to the next along each axis, or along ``dim``."""
         array = self._array
         steps = tuple(s // array.itemsize for s in array.strides)
-        if not array.size and not any(steps):  # NumPy's of a new array without elements
+        # Of NumPy's new arrays without elements, and of those on meta, no stride is known.
+        if not any(steps) and (not array.size or isinstance(array, MetaArray)):
             sizes = [max(size, 1) for size in array.shape]
             steps = tuple(math.prod(sizes[axis + 1 :]) for axis in range(len(sizes)))
         return steps if dim is None else steps[self._axis(dim)]
 
     def storage_offset(self) -> int:
         """Return the number of elements before the first one in the memory of the base."""
+        if self.is_meta:
+            return 0
         base = self._array
         while isinstance(base.base, np.ndarray):
             base = base.base
         return (self.data_ptr() - base.__array_interface__["data"][0]) // self._array.itemsize
 
     def data_ptr(self) -> int:
-        """Return the address of the first element."""
-        return self._array.__array_interface__["data"][0]
+        """Return the address of the first element; 0 on 'meta'."""
+        return 0 if self.is_meta else self._array.__array_interface__["data"][0]
 
     def is_shared(self) -> bool:
         """Return whether the elements lie in memory that other processes may share."""
@@ -237,6 +240,8 @@ class Tensor:
         Forked processes have it from their parent, others by being given the tensor. Views made
         before stay where they are.
         """
+        if self.is_meta:
+            raise RuntimeError("_share_fd_: only available on CPU")
         if not shared.is_shared(self._array):
             self._array = shared.copy_to_shared(self._array)
         return self
@@ -245,7 +250,7 @@ class Tensor:
         """Return whether the elements lie densely in the given memory format."""
         array = self._array
         if memory_format is contiguous_format:
-            return array.flags.c_contiguous
+            return array.flags.c_contiguous or isinstance(array, MetaArray)
         rank = 5 if memory_format is channels_last_3d else 4
         return array.ndim == rank and np.moveaxis(array, 1, -1).flags.c_contiguous
 
@@ -401,7 +406,7 @@ class Tensor:
 
     def item(self) -> Any:
         """Return the one element as a Python number."""
-        if self._array.size != 1 and not self.is_meta:
+        if self._array.size != 1:
             raise RuntimeError(
                 f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
             )
@@ -409,15 +414,11 @@ class Tensor:
 
     def _element(self) -> Any:
         """Return the element of a tensor that has one."""
-        if self.is_meta:
-            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         reads.count += 1
         return self._array.item()
 
     def tolist(self) -> Any:
         """Return the elements as nested lists, or the element of a 0-d tensor."""
-        if self.is_meta:
-            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         reads.count += 1
         return self._array.tolist()
 
@@ -534,7 +535,7 @@ class Tensor:
         return tensor_html(self)
 
     def __format__(self, spec: str) -> str:
-        if self._array.ndim == 0 and type(self) is Tensor:
+        if self._array.ndim == 0 and type(self) is Tensor and not self.is_meta:
             reads.count += 1
             return format(self._array.item(), spec)
         return object.__format__(self, spec)
@@ -551,7 +552,8 @@ class Tensor:
         tensor([1, 1])
         """
         if dtype is None:
-            return legacy_name(self._array.dtype)
+            name = legacy_name(self._array.dtype)
+            return name.replace("torch.", "torch.meta.") if self.is_meta else name
         dtype = None if dtype is Tensor else getattr(dtype, "dtype", dtype)  # of LongTensor ...
         return self.to(_dtype.as_numpy(from_legacy_name(dtype)))
 

@@ -155,7 +155,7 @@ class Tensor:
         """Return the number of elements before the first one in the memory of the base."""
 
     def data_ptr(self) -> builtins.int:
-        """Return the address of the first element."""
+        """Return the address of the first element; 0 on 'meta'."""
 
     def is_shared(self) -> builtins.bool:
         """Return whether the elements lie in memory that other processes may share."""

@@ -12,7 +12,7 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation.out import written
 from convcore._device import is_meta
-from convcore._meta import meta
+from convcore._meta import MetaArray, meta
 from convcore._tensor import Tensor, wrap
 
 DtypeLike = _dtype.dtype | np.dtype | type | None
@@ -27,9 +27,13 @@ def leaf(
     ------
     RuntimeError
         ``requires_grad`` is set for integers or bools.
+    NotImplementedError
+        The array is on meta, and the ``device`` is another one.
     """
     if is_meta(device):
         array = meta(array.shape, array.dtype)
+    elif device is not None and isinstance(array, MetaArray):
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     made = wrap(array) if out is None else written(out, array)
     if requires_grad:
         if array.dtype.kind not in _dtype.INEXACT:

@@ -10,7 +10,8 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, leaf
-from convcore._device import check_device
+from convcore._device import check_device, is_meta
+from convcore._meta import MetaArray, meta
 from convcore._storage import UntypedStorage, is_storage
 from convcore._storage import as_tensor as elements
 from convcore._tensor import Tensor, wrap
@@ -53,11 +54,12 @@ def as_tensor(data: Any, dtype: DtypeLike = None, device: Any = None) -> Tensor:
     """Return ``data`` as a tensor, without a copy if it is a Tensor or array of that dtype."""
     check_device(device)
     if isinstance(data, Tensor):
-        return data if dtype is None else data.to(_dtype.of(_dtype.as_numpy(dtype)))
+        return data if dtype is None and device is None else data.to(device, dtype)
     if isinstance(data, np.ndarray):
         array = _checked_array(data)
-        return wrap(array if dtype is None else _dtype.cast(array, _dtype.as_numpy(dtype)))
-    return wrap(copied(data, dtype))
+        array = array if dtype is None else _dtype.cast(array, _dtype.as_numpy(dtype))
+        return leaf(array, device=device)
+    return leaf(copied(data, dtype), device=device)
 
 
 def asarray(
@@ -92,6 +94,10 @@ def asarray(
         raise RuntimeError(
             "can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. "
         )
+    if device is not None and is_meta(device) is not found.is_meta:
+        if copy is False:
+            raise ValueError(f"can't alias tensor on '{found.device}' to the device '{device}'.")
+        found = found.to(device)
     target = found.dtype.numpy if dtype is None else _dtype.as_numpy(dtype)
     if target != found.dtype.numpy:
         if copy is False:
@@ -253,6 +259,8 @@ def copied(data: Any, dtype: DtypeLike) -> np.ndarray:
     target = None if dtype is None else _dtype.as_numpy(dtype)
     if isinstance(data, Tensor):
         data = data._array
+        if isinstance(data, MetaArray):
+            return meta(data.shape, target or data.dtype)
     elif hasattr(data, "__array__") and not isinstance(data, np.ndarray | np.generic):
         is_bytes = isinstance(data, UntypedStorage) or (is_storage(data) and target is not None)
         data = elements(data, target or _dtype.as_numpy())._array if is_bytes else np.asarray(data)

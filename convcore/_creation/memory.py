@@ -9,7 +9,7 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, check_tensor
 from convcore._device import check_device, is_meta
-from convcore._meta import meta
+from convcore._meta import MetaArray, meta
 from convcore._tensor import (
     Tensor,
     channels_last,
@@ -71,6 +71,8 @@ def empty_preserving(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     If ``array`` is dense, the strides are the same, also those of axes of size 1: they decide which
     memory format a batch of one-pixel images has.
     """
+    if isinstance(array, MetaArray):
+        return meta(array.shape, dtype)
     new = np.empty_like(array, dtype, subok=False)  # dense, and often just right
     if not array.size or (dtype.itemsize == array.itemsize and new.strides == array.strides):
         return new

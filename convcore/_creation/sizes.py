@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,11 @@ from convcore._settings import unset
 from convcore._tensor import Tensor, contiguous_format, memory_format, preserve_format
 
 
+def _made(make: Callable, sizes: tuple[int, ...], kind: np.dtype, device: Any) -> np.ndarray:
+    """Return what ``make`` makes of sizes and a dtype; on 'meta' without its memory."""
+    return meta(sizes, kind) if is_meta(device) else make(sizes, dtype=kind)
+
+
 def zeros(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -45,7 +50,8 @@ def zeros(
     """
     check_device(device, layout)
     kind = _dtype.as_numpy(dtype) if out is None else out_dtype("zeros", out, dtype)
-    return leaf(np.zeros(shape("zeros", sizes, size), kind), requires_grad, device, out)
+    array = _made(np.zeros, shape("zeros", sizes, size), kind, device)
+    return leaf(array, requires_grad, device, out)
 
 
 def ones(
@@ -61,7 +67,8 @@ def ones(
     """Return a tensor of ones; the size is several ints or one sequence of ints."""
     check_device(device, layout)
     kind = _dtype.as_numpy(dtype) if out is None else out_dtype("ones", out, dtype)
-    return leaf(np.ones(shape("ones", sizes, size), kind), requires_grad, device, out)
+    array = _made(np.ones, shape("ones", sizes, size), kind, device)
+    return leaf(array, requires_grad, device, out)
 
 
 def empty(
@@ -81,9 +88,9 @@ def empty(
         raise RuntimeError("unsupported memory format Preserve")
     if memory_format is None:
         memory_format = contiguous_format
-    made = meta if is_meta(device) else partial(empty_array, memory_format=memory_format)
+    make = partial(empty_array, memory_format=memory_format)
     kind = _dtype.as_numpy(dtype) if out is None else out_dtype("empty", out, dtype)
-    array = unset(made(shape("empty", sizes, size), kind))
+    array = unset(_made(make, shape("empty", sizes, size), kind, device))
     if out is not None and out._array.shape == array.shape:
         unset(out._array)
         return out
@@ -118,7 +125,8 @@ def full(
         target = out_dtype("full", out, dtype)
     else:
         target = _dtype.number_dtype(number) if dtype is None else _dtype.as_numpy(dtype)
-    array = np.full(shape("full", (size,)), number_as(number, target), target)
+    make = partial(np.full, fill_value=number_as(number, target))
+    array = _made(make, shape("full", (size,)), target, device)
     return leaf(array, requires_grad, device, out)
 
 

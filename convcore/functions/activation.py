@@ -20,7 +20,7 @@ from convcore.autograd.region import may_overlap
 from convcore.engine.layers import elementwise
 from convcore.functions._support.arguments import check_arguments, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
-from convcore.functions._support.dispatch import backward_of, compiled, flat_in
+from convcore.functions._support.dispatch import backward_of, compiled, flat_in, of_each
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import forward_only, in_place
 from convcore.functions._support.naming import names_arguments
@@ -95,9 +95,10 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
         check_tensor("relu", input)
     array = input._array
     _refuse_bool(array)
-    is_compiled = elementwise.has_kernel("relu", array)
-    value = elementwise.forward("relu", array) if is_compiled else _positive(array)
-    out = wrap(np.asarray(value))
+    if elementwise.has_kernel("relu", array):
+        out = wrap(elementwise.forward("relu", array))
+    else:
+        out = wrap(of_each(_positive, array))
     if mode.enabled:
         record("ReluBackward0", (input,), out, _relu_backward, (out,))
     return out
@@ -207,7 +208,7 @@ def _threshold_of(input: Tensor, threshold: float, value: float, inplace: bool) 
 def _threshold(x: Tensor, least: float, value: float) -> Tensor:
     op, array = ("threshold", least, value), x._array
     if elementwise.computes("threshold", array.dtype):
-        out = wrap(elementwise.forward("threshold", array, op[1:]))
+        out = wrap(of_each(lambda array: elementwise.forward("threshold", array, op[1:]), array))
     else:
         small = (array.astype(np.uint8) if array.dtype.kind == "b" else array) <= least
         out = wrap(np.asarray(np.where(small, _number(value, array.dtype), array)))

@@ -21,16 +21,17 @@ from convcore._dtype import (
     result_numpy,
 )
 from convcore._dtype import of as of_numpy
+from convcore._meta import MetaArray, NoValuesError, check_together, meta, of_elements
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, needs_history, record
 from convcore.autograd.views import check_apart, check_fits, check_writable, inplace
 from convcore.engine.layers import elementwise
 from convcore.functions._support.arguments import check_tensor
-from convcore.functions._support.dispatch import dispatch_pair
+from convcore.functions._support.dispatch import dispatch_pair, of_each
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
-from convcore.functions.broadcast import broadcast_shape, fitted
+from convcore.functions.broadcast import broadcast_shape, fitted, joint_shape
 
 __all__ = [
     "add",
@@ -80,6 +81,8 @@ def compute(ufunc: Any, a: Any, b: Any) -> np.ndarray:
         result = ignore_errstate(_apply, ufunc, a, b, dtype)
     except ValueError:
         raise RuntimeError(_broadcast_error(a, b)) from None
+    except NoValuesError:
+        return of_elements(lambda a, b: compute(ufunc, a, b), joint_shape(a, b), a, b)
     except TypeError as error:
         if dtype is None:
             raise
@@ -90,7 +93,7 @@ def compute(ufunc: Any, a: Any, b: Any) -> np.ndarray:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'") from None
     except AttributeError:
         raise _no_tensor(a) from None
-    return result if result.__class__ is _ndarray else np.asarray(result)
+    return result if isinstance(result, _ndarray) else np.asarray(result)
 
 
 def _computed_wide(ufunc: Any, a: Any, b: Any, dtype: np.dtype, out: Any = None) -> np.ndarray:
@@ -147,7 +150,7 @@ def _number(number: Any, dtype: np.dtype) -> Any:
 
 def _broadcast_error(a: Any, b: Any) -> str:
     try:
-        broadcast_shape(np.shape(a), np.shape(b))
+        joint_shape(a, b)
     except RuntimeError as error:
         return str(error)
     raise
@@ -163,7 +166,7 @@ def conj(input: Any) -> Any:
 
 
 def _conj(x: Tensor) -> Tensor:
-    out = wrap(np.asarray(np.conjugate(x._array)))
+    out = wrap(of_each(np.conjugate, x._array))
     record("ConjBackward0", (x,), out, lambda needs, grad: conj(grad))
     return out
 
@@ -191,7 +194,7 @@ def mul(input: Tensor, other: Any) -> Tensor:
         a, b = input._array, other._array
         if a.dtype is b.dtype and a.shape == b.shape:
             value = dispatch_pair("product", np.multiply, a, b)
-            out = wrap(value if value.__class__ is _ndarray else np.asarray(value))
+            out = wrap(value if isinstance(value, _ndarray) else np.asarray(value))
             backward = _mul_backward
         else:
             out = wrap(_broadcast("product", np.multiply, a, b))
@@ -262,7 +265,7 @@ def add(input: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         a, b = input._array, other._array
         if a.dtype is b.dtype and a.shape == b.shape:
             value = dispatch_pair("sum", np.add, a, b)
-            out = wrap(value if value.__class__ is _ndarray else np.asarray(value))
+            out = wrap(value if isinstance(value, _ndarray) else np.asarray(value))
             record("AddBackward0", (input, other), out, _add_backward)
             return out
         out = wrap(_broadcast("sum", np.add, a, b))
@@ -376,7 +379,7 @@ def neg(input: Tensor) -> Tensor:
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
             "invert a mask, use the `~` or `logical_not()` operator instead."
         )
-    out = wrap(np.asarray(np.negative(array)))
+    out = wrap(of_each(np.negative, array))
     record("NegBackward0", (input,), out, _neg_backward)
     describe(out, forward=np.negative)
     return out
@@ -433,11 +436,14 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
         value = ignore_errstate(np.true_divide, a, b, dtype=dtype, casting="unsafe")
     except ValueError:
         raise RuntimeError(_broadcast_error(a, b)) from None
+    except NoValuesError:
+        check_together(a, b)
+        value = meta(joint_shape(a, b), dtype)
     except TypeError:
         if dtype.kind != "V":
             raise
         value = _computed_wide(np.true_divide, a, b, dtype)
-    out = wrap(value if value.__class__ is _ndarray else np.asarray(value))
+    out = wrap(value if isinstance(value, _ndarray) else np.asarray(value))
     if mode.enabled:
         y_needs = isinstance(other, Tensor) and other.requires_grad
         record(
@@ -462,13 +468,16 @@ def _div_backward(needs: tuple[bool, ...], grad: Tensor, x: Any, y: Any) -> tupl
 def _reciprocal(x: Tensor) -> Tensor:
     array = x._array
     dtype = array.dtype if array.dtype.kind in "fcV" else get_default_dtype().numpy
-    try:
-        value = ignore_errstate(np.true_divide, 1, array, dtype=dtype)
-    except TypeError:
-        value = ignore_errstate(_computed_wide, np.true_divide, 1, array, dtype)
-    out = wrap(np.asarray(value))
+    out = wrap(of_each(lambda array: _one_by(array, dtype), array, warns=True))
     record("ReciprocalBackward0", (x,), out, _reciprocal_backward, (out,))
     return out
+
+
+def _one_by(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    try:
+        return np.true_divide(1, array, dtype=dtype)
+    except TypeError:
+        return _computed_wide(np.true_divide, 1, array, dtype)
 
 
 def _reciprocal_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor:
@@ -483,9 +492,9 @@ def _div_rounded(a: Any, b: Any, rounding_mode: str) -> Tensor:
         )
     is_float = _is_float(a, b)
     if is_float and rounding_mode == "trunc":
-        return wrap(np.asarray(np.trunc(compute(np.true_divide, a, b))))
+        return wrap(of_each(np.trunc, compute(np.true_divide, a, b)))
     quotient = compute(np.floor_divide, a, b)
-    if not is_float and quotient.size and not np.all(b):
+    if not is_float and quotient.size and not isinstance(quotient, MetaArray) and not np.all(b):
         raise RuntimeError("ZeroDivisionError")
     if rounding_mode == "floor":
         return wrap(quotient)
@@ -532,7 +541,7 @@ def _inplace(ufunc: np.ufunc, function: Any, name: str) -> Any:
             raise RuntimeError(
                 f"result type {names[0]} can't be cast to the desired output type {names[1]}"
             )
-        shape = np.shape(b)
+        shape = getattr(b, "shape", ())
         if a.shape != shape:
             check_fits(a.shape, broadcast_shape(a.shape, shape))
         ignore_errstate(_apply, ufunc, a, b, dtype, a)

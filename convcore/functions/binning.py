@@ -9,6 +9,7 @@ import numpy as np
 
 from convcore._dtype_names import C_NAMES
 from convcore._tensor import Tensor, wrap
+from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_arguments, check_kind, check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
@@ -119,7 +120,7 @@ def _plain(value: Any, function: str) -> np.ndarray:
 
 def _searched(bounds: np.ndarray, values: np.ndarray, side: Any, out_int32: bool) -> Tensor:
     dtype = np.int32 if out_int32 else np.int64
-    bounds, values = sortable(bounds), sortable(values)
+    bounds, values = sortable(plain(bounds)), sortable(plain(values))
     if bounds.ndim == 1:
         return wrap(np.asarray(np.searchsorted(bounds, values, side), dtype))
     found = np.empty(values.shape, dtype)

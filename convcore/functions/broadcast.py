@@ -138,6 +138,11 @@ def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
         raise RuntimeError(_mismatch(shapes)) from None
 
 
+def joint_shape(*operands: Any) -> tuple[int, ...]:
+    """Return the shape that arrays and numbers broadcast to, or raise PyTorch's error."""
+    return broadcast_shape(*[getattr(one, "shape", ()) for one in operands])
+
+
 def broadcast_shapes(*shapes: Any) -> Size:
     """Return the size that tensors of the given shapes broadcast to; an int is a shape, too.
 

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from convcore._dtype import common, number_dtype
+from convcore._meta import NoValuesError, of_elements
 from convcore._reads import reads
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions._support.arguments import check_arguments, check_tensor
+from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions._support.naming import names_arguments
 from convcore.functions._support.sorting import sortable
 from convcore.functions.arithmetic import operand
-from convcore.functions.broadcast import broadcast_shape
+from convcore.functions.broadcast import broadcast_shape, joint_shape
 
 __all__ = [
     "allclose",
@@ -58,7 +60,7 @@ def _compare(ufunc: np.ufunc, name: str, input: Any, other: Any) -> Tensor:
             raise NotImplementedError(
                 f"\"{_ORDERS[ufunc]}\" not implemented for '{scalar_name(dtype)}'"
             )
-    return wrap(np.asarray(compare_arrays(ufunc, a, b)))
+    return wrap(compare_arrays(ufunc, a, b))
 
 
 # What compares by order, which complex numbers have none, and how PyTorch calls it.
@@ -72,6 +74,13 @@ _ORDERS = {
 
 def compare_arrays(ufunc: np.ufunc, a: Any, b: Any) -> np.ndarray:
     """Return ``ufunc`` of arrays, or of an array and a number, in their common dtype."""
+    try:
+        return np.asarray(_compared(ufunc, a, b))
+    except NoValuesError:
+        return of_elements(ufunc, joint_shape(a, b), a, b)
+
+
+def _compared(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     if a.__class__ is np.ndarray and b.__class__ is np.ndarray:
         if a.dtype != b.dtype:
             dtype = common(a, b)
@@ -202,19 +211,19 @@ def equal(input: Tensor, other: Tensor) -> bool:
 def isnan(input: Tensor) -> Tensor:
     """Return where the elements are not a number."""
     check_tensor("isnan", input)
-    return wrap(np.asarray(np.isnan(input._array)))
+    return wrap(of_each(np.isnan, input._array))
 
 
 def isinf(input: Tensor) -> Tensor:
     """Return where the elements are infinite."""
     check_tensor("isinf", input)
-    return wrap(np.asarray(np.isinf(input._array)))
+    return wrap(of_each(np.isinf, input._array))
 
 
 def isfinite(input: Tensor) -> Tensor:
     """Return where the elements are neither infinite nor NaN."""
     check_tensor("isfinite", input)
-    return wrap(np.asarray(np.isfinite(input._array)))
+    return wrap(of_each(np.isfinite, input._array))
 
 
 @names_arguments

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._meta import check_together, empty_beside
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record
 from convcore.autograd.views import view
@@ -28,8 +29,9 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     """
     dtype = _checked_parts("complex", real=real, imag=imag)
     shape = broadcast_shape(real._array.shape, imag._array.shape)
-    array = np.empty(shape, dtype)
-    array.real, array.imag = real._array, imag._array
+    check_together(real._array, imag._array)
+    array = empty_beside(real._array, shape, dtype)
+    array.real[...], array.imag[...] = real._array, imag._array
     out = wrap(array)
     parts = lambda needs, grad: (_real(grad), _imag(grad))  # noqa: E731
     record("ComplexBackward0", (real, imag), out, fitted(parts, real, imag))
@@ -119,7 +121,7 @@ def view_as_complex(input: Tensor) -> Tensor:
         raise RuntimeError("view_as_complex is only supported for floating point tensors")
     if array.ndim == 0 or array.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
-    steps = [stride // array.itemsize for stride in array.strides] if array.size else [1]
+    steps = input.stride() if array.size else (1,)
     if steps[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
     if any(step % 2 for step in steps[:-1]):

@@ -74,6 +74,8 @@ def copied(array: np.ndarray, dtype: np.dtype, memory_format: _Format) -> np.nda
 
     Complex numbers lose their imaginary part in a real dtype, floats are cut in an integer one.
     """
+    if isinstance(array, MetaArray):
+        return meta(array.shape, dtype)
     if memory_format is preserve_format or memory_format is None:
         # One-pixel maps are contiguous in both formats; only their strides tell which they are in.
         plain = array.flags.c_contiguous and (array.ndim < 4 or 1 not in array.shape)
@@ -233,7 +235,9 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 def cpu(self: Tensor, memory_format: _Format = preserve_format) -> Tensor:
-    """Return the tensor itself: it is on the CPU."""
+    """Return the tensor itself: it is on the CPU, or on 'meta', whence nothing can be copied."""
+    if self.is_meta:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     return _converted(self, self._array.dtype, memory_format=memory_format)
 
 
@@ -372,33 +376,35 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 def new_tensor(self: Tensor, data: Any, **kwargs: Any) -> Tensor:
-    """Copy ``data`` into a new tensor, of this tensor's dtype unless given."""
-    return _creation.tensor(data, **_with_dtype(self, kwargs))
+    """Copy ``data`` into a new tensor, of this tensor's dtype and device unless given."""
+    return _creation.tensor(data, **as_of(self, kwargs))
 
 
 def new_zeros(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
-    """Return a tensor of zeros, of this tensor's dtype unless given."""
-    return _creation.zeros(*size, **_with_dtype(self, kwargs))
+    """Return a tensor of zeros, of this tensor's dtype and device unless given."""
+    return _creation.zeros(*size, **as_of(self, kwargs))
 
 
 def new_ones(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
-    """Return a tensor of ones, of this tensor's dtype unless given."""
-    return _creation.ones(*size, **_with_dtype(self, kwargs))
+    """Return a tensor of ones, of this tensor's dtype and device unless given."""
+    return _creation.ones(*size, **as_of(self, kwargs))
 
 
 def new_empty(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
-    """Return an uninitialised tensor, of this tensor's dtype unless given."""
-    return _creation.empty(*size, **_with_dtype(self, kwargs))
+    """Return an uninitialised tensor, of this tensor's dtype and device unless given."""
+    return _creation.empty(*size, **as_of(self, kwargs))
 
 
 def new_full(self: Tensor, size: Any, fill_value: Any, **kwargs: Any) -> Tensor:
-    """Return a tensor of one number, of this tensor's dtype unless given."""
-    return _creation.full(size, fill_value, **_with_dtype(self, kwargs))
+    """Return a tensor of one number, of this tensor's dtype and device unless given."""
+    return _creation.full(size, fill_value, **as_of(self, kwargs))
 
 
-def _with_dtype(x: Tensor, kwargs: dict) -> dict:
-    if kwargs.get("dtype") is None:
-        kwargs["dtype"] = x._array.dtype
+def as_of(x: Tensor, kwargs: dict) -> dict:
+    """Return arguments of a function that makes tensors, with a tensor's dtype and device."""
+    for name, value in (("dtype", x._array.dtype), ("device", x.device)):
+        if kwargs.get(name) is None:
+            kwargs[name] = value
     return kwargs
 
 

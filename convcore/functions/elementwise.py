@@ -19,8 +19,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.functions import arithmetic
 from convcore.functions._support.arguments import check_tensor, check_tensors
-from convcore.functions._support.dispatch import Op, backward_of, dispatch
-from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.dispatch import Op, backward_of, dispatch, of_each
 from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions._support.scipy_special import of_one
 from convcore.functions.arithmetic import add, compute, conj, div, mul, neg, operand, sub
@@ -112,7 +111,7 @@ def _unary(ufunc: Callable, does: str, gradient: Callable, saved: str, name: str
     def function(input: Tensor) -> Tensor:
         if not isinstance(input, Tensor):
             check_tensor(name, input)
-        out = wrap(np.asarray(dispatch(op, ufunc, _as_float(input._array))))
+        out = wrap(dispatch(op, ufunc, _as_float(input._array)))
         if mode.enabled:
             record(node, (input,), out, backward, (input if saved == "input" else out,))
             describe(out, forward=ufunc, kernel=op)
@@ -250,7 +249,7 @@ def power_of(array: Any, n: Any) -> np.ndarray:
         if bools or not _has_negative_integers(n):
             return compute(np.greater_equal if bools else np.power, array, n)
         return compute(_integer_power, array, n)
-    return np.asarray(ignore_errstate(short, array))
+    return of_each(short, array, warns=True)
 
 
 def _has_negative_integers(n: Any) -> bool:
@@ -321,7 +320,7 @@ def abs(input: Tensor) -> Tensor:
     array = input._array
     if array.dtype.kind == "b":
         raise NotImplementedError("\"abs_cpu\" not implemented for 'Bool'")
-    out = wrap(np.asarray(np.absolute(array)))
+    out = wrap(of_each(np.absolute, array))
     if mode.enabled:
         record("AbsBackward0", (input,), out, _abs_backward, (input,))
     return out
@@ -337,7 +336,7 @@ def sgn(input: Tensor) -> Tensor:
     array = input._array
     if array.dtype.kind != "c":
         return step("SgnBackward0", _sign, input)
-    out = wrap(np.asarray(np.sign(array)))  # NumPy 2: z / |z|
+    out = wrap(of_each(np.sign, array))  # NumPy 2: z / |z|
     if mode.enabled:
         record("SgnBackward0", (input,), out, _sgn_backward, (input,))
     return out
@@ -364,7 +363,7 @@ def step(name: str, ufunc: Callable, x: Tensor) -> Tensor:
     """Return ``ufunc(x)`` of a function that is constant between its jumps."""
     if not isinstance(x, Tensor):
         check_tensor(name[:-9].lower(), x)
-    out = wrap(np.asarray(ignore_errstate(ufunc, x._array)))
+    out = wrap(of_each(ufunc, x._array, warns=True))
     record(name, (x,), out, _step_backward)
     return out
 

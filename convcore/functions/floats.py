@@ -12,7 +12,7 @@ from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors
-from convcore.functions._support.dispatch import flat_in
+from convcore.functions._support.dispatch import flat_in, of_each
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import compute, mul, operand, sub
@@ -57,7 +57,7 @@ def signbit(input: Tensor) -> Tensor:
     array = input._array
     if array.dtype.kind == "c":
         raise NotImplementedError("signbit is not implemented for complex tensors.")
-    return wrap(np.asarray(np.signbit(array) if array.dtype.kind in "fV" else array < 0))
+    return wrap(of_each(np.signbit if array.dtype.kind in "fV" else _is_negative, array))
 
 
 @names_arguments
@@ -109,7 +109,7 @@ def _is_infinity(function: str, x: Tensor, value: float) -> Tensor:
     check_tensor(function, x)
     if x._array.dtype.kind == "c":
         raise RuntimeError(f"{function} does not support complex inputs.")
-    return wrap(np.asarray(x._array == value))
+    return wrap(of_each(lambda array: array == value, x._array))
 
 
 # Exponents and neighbours
@@ -236,10 +236,14 @@ def is_neg(input: Tensor) -> bool:
     return False
 
 
+def _is_negative(array: np.ndarray) -> np.ndarray:
+    return array < 0
+
+
 def isreal(input: Tensor) -> Tensor:
     """Return where the imaginary part is 0."""
     check_tensor("isreal", input)
-    return wrap(np.asarray(np.isreal(input._array)))
+    return wrap(of_each(np.isreal, input._array))
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:

@@ -7,6 +7,7 @@ M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions", 1964, chap
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -14,8 +15,9 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors
-from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions._support.naming import names_arguments
 from convcore.functions._support.scipy_special import of_one, of_two
@@ -33,7 +35,7 @@ __all__ = ["digamma", "igamma", "igammac", "lgamma", "mvlgamma", "polygamma"]
 def _polygamma(n: int, array: np.ndarray) -> np.ndarray:
     from scipy import special
 
-    value = special.polygamma(n, array.astype(np.float64))
+    value = special.polygamma(n, plain(array).astype(np.float64))
     if n == 1:  # reflected, A&S 6.4.7: below 0 there is no series
         turned = (np.pi / np.sin(np.pi * array)) ** 2 - special.polygamma(1, 1.0 - array)
         value = np.where(array < 0, turned, value)
@@ -80,7 +82,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     if n == 0:
         return digamma(input)
-    out = wrap(ignore_errstate(_polygamma, n, _as_float(input._array)))
+    out = wrap(of_each(functools.partial(_polygamma, n), _as_float(input._array), warns=True))
     if mode.enabled:
         backward = lambda needs, grad, x: mul(grad, polygamma(n + 1, x))  # noqa: E731
         record("PolygammaBackward0", (input,), out, backward, (input,))

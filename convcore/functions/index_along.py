@@ -8,6 +8,7 @@ import numpy as np
 
 from convcore import _hints
 from convcore._creation.arguments import checked_number, element
+from convcore._meta import meta
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd.node import describe, record
 from convcore.functions._support.arguments import check_tensor, typename
@@ -106,7 +107,7 @@ def repeat_interleave(
     input : Tensor; alone, it holds repeats, and indices repeated so often are returned
     repeats : int or Tensor of ints, one for each place
     dim : int, or None for the elements along one axis
-    output_size : ignored
+    output_size : the sum of the repeats, which is asked for only where they are on meta
 
     Raises
     ------
@@ -114,6 +115,9 @@ def repeat_interleave(
         There are not as many repeats as places, or one is negative.
     """
     check_tensor("repeat_interleave", input)
+    counts = input if repeats is None else repeats
+    if isinstance(counts, Tensor) and counts.is_meta:
+        return _repeated_unknown(input, counts, dim, output_size)
     times = np.asarray(input._array if repeats is None else getattr(repeats, "_array", repeats))
     if isinstance(repeats, Tensor) or repeats is None:
         _check_repeats(times)
@@ -144,6 +148,19 @@ def repeat_interleave(
             f"{times.size} and input.size({axis}) = {shape[axis]}"
         )
     return index_select(input, axis, wrap(np.repeat(np.arange(shape[axis]), times)))
+
+
+def _repeated_unknown(
+    input: Tensor, counts: Tensor, dim: int | None, output_size: int | None
+) -> Tensor:
+    """Do what `repeat_interleave` does, of repeats that have no values."""
+    if output_size is None:
+        raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
+    if counts is input:
+        return wrap(meta((output_size,), input._array.dtype))
+    if dim is None:
+        input, dim = reshape(input, -1), 0
+    return index_select(input, dim, wrap(np.zeros(output_size, np.int64)))
 
 
 def _index_add(

@@ -17,6 +17,7 @@ import numpy as np
 
 from convcore import _creation
 from convcore._creation.arguments import element
+from convcore._meta import MetaArray
 from convcore._tensor import Tensor, legacy_name, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import record
@@ -206,6 +207,9 @@ def take_at(x: Tensor, indices: Indices, name: str) -> Tensor:
 
 def _taken(array: np.ndarray, indices: Indices) -> np.ndarray:
     key = as_key(indices)
+    for part in key:
+        if isinstance(part, MetaArray) and part.dtype.kind == "b":
+            part.refuse()  # how many elements it chooses is not known
     try:
         if len(key) == 1 and layout.is_channels_last(array.shape, array.strides):
             return _taken_pixels_first(array, key[0])

@@ -11,6 +11,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
@@ -53,7 +54,8 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1.0, dim: int = -
     check_tensor("trapezoid", y)
     axis, shape = _axis(dim, y), y._array.shape
     if not shape[axis]:  # zeros of the values' dtype, and no function of them
-        return wrap(np.zeros((*shape[:axis], *shape[axis + 1 :]), y._array.dtype))
+        dtype = plain(y._array).dtype
+        return wrap(np.zeros((*shape[:axis], *shape[axis + 1 :]), dtype))
     return sum(_trapezoids(y, x, dx, axis), dim)
 
 

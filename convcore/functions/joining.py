@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from convcore import _dtype, _hints
+from convcore._meta import MetaArray, check_together, meta
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import describe, record
 from convcore.engine.layers import strided_copy
@@ -71,12 +72,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     joint = find(dim, *[(array.shape, array.dtype) for array in arrays])
     axis = joint.axis
     used = [array for array in arrays if array.shape != (0,)] or arrays[:1]
-    out = layout.empty(joint.shape, joint.dtype, _all_channels_last(used))
-    if out.nbytes >= strided_copy.LEAST_BYTES:
-        strided_copy.concatenate(used, axis, out)
-    else:
-        np.concatenate(used, axis, out=out, casting="unsafe")
-    out = wrap(out)
+    out = wrap(_concatenated(used, joint))
 
     def backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
         return tuple(
@@ -88,6 +84,18 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
     record("CatBackward0", tensors, out, backward)
     describe(out, dim=axis)
+    return out
+
+
+def _concatenated(arrays: list[np.ndarray], joint: _Joint) -> np.ndarray:
+    if isinstance(arrays[0], MetaArray):
+        check_together(*arrays)
+        return meta(joint.shape, joint.dtype)
+    out = layout.empty(joint.shape, joint.dtype, _all_channels_last(arrays))
+    if out.nbytes >= strided_copy.LEAST_BYTES:
+        strided_copy.concatenate(arrays, joint.axis, out)
+    else:
+        np.concatenate(arrays, joint.axis, out=out, casting="unsafe")
     return out
 
 
@@ -203,9 +211,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
                 f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 "
                 f"and {list(array.shape)} at entry {place}"
             )
-    out = _empty_stack(arrays, axis)
-    np.stack(arrays, axis, out=out, casting="unsafe")
-    out = wrap(out)
+    out = wrap(_stacked(arrays, axis))
     likes = [(shape, array.dtype) for array in arrays]
 
     def backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
@@ -221,10 +227,22 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return out
 
 
-def _empty_stack(arrays: list[np.ndarray], axis: int) -> np.ndarray:
-    """Return a new array for a stack; images in channels_last stay so, along a first new axis."""
+def _stacked(arrays: list[np.ndarray], axis: int) -> np.ndarray:
     shape, dtype = arrays[0].shape, _common_dtype([array.dtype for array in arrays])
     sizes = (*shape[:axis], len(arrays), *shape[axis:])
+    if isinstance(arrays[0], MetaArray):
+        check_together(*arrays)
+        return meta(sizes, dtype)
+    out = _empty_stack(arrays, axis, sizes, dtype)
+    np.stack(arrays, axis, out=out, casting="unsafe")
+    return out
+
+
+def _empty_stack(
+    arrays: list[np.ndarray], axis: int, sizes: tuple[int, ...], dtype: np.dtype
+) -> np.ndarray:
+    """Return a new array for a stack; images in channels_last stay so, along a first new axis."""
+    shape = arrays[0].shape
     if axis == 0 and _all_channels_last(arrays):
         joint = (len(arrays) * shape[0], *shape[1:])
         return layout.empty(joint, dtype, True).reshape(sizes)

@@ -10,6 +10,7 @@ import numpy as np
 from convcore._dtype import common
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions._support.arguments import check_tensor, check_tensors
+from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions.arithmetic import compute, operand
 from convcore.functions.compare import compare_arrays
@@ -46,13 +47,13 @@ def logical_xor(input: Tensor, other: Tensor) -> Tensor:
 def logical_not(input: Tensor) -> Tensor:
     """Return the logical NOT of each element: where it is zero."""
     check_tensor("logical_not", input)
-    return wrap(np.asarray(np.logical_not(input._array)))
+    return wrap(of_each(np.logical_not, input._array))
 
 
 def _logical(ufunc: np.ufunc, x: Tensor, y: Tensor) -> Tensor:
     check_tensors(ufunc.__name__, x, y)
     a, b = x._array, y._array
-    return wrap(np.asarray(compare_arrays(ufunc, a, b)))
+    return wrap(compare_arrays(ufunc, a, b))
 
 
 def _bits(ufunc: np.ufunc, name: str, input: Any, other: Any) -> Tensor:
@@ -99,7 +100,7 @@ def bitwise_not(input: Tensor) -> Tensor:
         raise TypeError(
             "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
         )
-    return wrap(np.asarray(np.invert(array)))
+    return wrap(of_each(np.invert, array))
 
 
 def _reflected(function: Callable) -> Callable:

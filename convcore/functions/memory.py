@@ -15,6 +15,7 @@ from convcore import _creation
 from convcore._creation.arguments import checked_number, number_as
 from convcore._dtype import as_numpy, of
 from convcore._dtype_names import C_NAMES
+from convcore._meta import meta
 from convcore._settings import unset
 from convcore._storage import (
     TypedStorage,
@@ -27,7 +28,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.views import check_writable, view
 from convcore.functions._support.arguments import ints
 from convcore.functions._support.naming import names_arguments
-from convcore.functions.convert import clone
+from convcore.functions.convert import as_of, clone
 from convcore.functions.indexing import applied
 from convcore.functions.shape import permute
 from convcore.functions.slicing import narrow
@@ -127,6 +128,9 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     if math.prod([max(size, 1) for size in shape]) * array.itemsize >= 2**63:
         what = "Storage size" if count else "Stride"
         raise RuntimeError(f"{what} calculation overflowed with sizes={list(shape)}")
+    if self.is_meta:
+        _exchange(self, meta(shape, array.dtype))
+        return self
     memory = memory_of(array)[self.data_ptr() - untyped_storage(self).data_ptr() :]
     held = memory[: memory.size // array.itemsize * array.itemsize].view(array.dtype)
     if array.shape != shape and count <= held.size:
@@ -318,15 +322,14 @@ def _refused(name: str, what: str) -> Callable:
 
 @names_arguments
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """Do what ``Tensor(...)`` does, with this tensor's dtype."""
-    return Tensor(*args, **kwargs).to(of(self._array.dtype))
+    """Do what ``Tensor(...)`` does, with this tensor's dtype and device."""
+    return Tensor(*args, **kwargs).to(self.device, of(self._array.dtype))
 
 
 @names_arguments
 def new_empty_strided(self: Tensor, size: Any, stride: Any, **kwargs: Any) -> Tensor:
     """Return an uninitialised tensor with given strides, of this tensor's dtype unless given."""
-    kwargs.setdefault("dtype", self._array.dtype)
-    return empty_strided(size, stride, **kwargs)
+    return empty_strided(size, stride, **as_of(self, kwargs))
 
 
 @names_arguments

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
+from convcore._creation.arguments import leaf
 from convcore._device import check_device
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record
+from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_kind, check_optional, check_tensor
 from convcore.functions._support.axes import expand_to, wrap_dim
 from convcore.functions._support.naming import names_arguments
@@ -56,6 +58,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     """
     check_tensor("bincount", input)
     check_optional("bincount", weights=weights)
+    plain(input._array)  # on meta there is nothing to count
     array = input._array
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
@@ -215,7 +218,7 @@ def tril_indices(
     offset : int
         0 is the main diagonal, 1 the one right of it.
     dtype : int64 or int32
-    device : 'cpu' is the only one
+    device : 'cpu' or 'meta'
 
     Returns
     -------
@@ -282,7 +285,7 @@ def _triangle(
     target = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
     if target not in (np.int64, np.int32):
         raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(target)}'")
-    return wrap(np.stack(function(row, offset, col)).astype(target))
+    return leaf(np.stack(function(row, offset, col)).astype(target), device=device)
 
 
 FUNCTIONS_ONLY = {"isin", "tril_indices", "triu_indices", "unravel_index"}

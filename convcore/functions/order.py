@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from convcore._meta import MetaArray, meta
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_kind, check_tensor, refuse_complex
 from convcore.functions._support.axes import axes, expand_to, with_numpy_names, wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
@@ -106,6 +108,8 @@ def _choose(
     shape = x._array.shape
     dropped = bool(shape) and not keepdim
     values, index = _pick(x, index, along), np.asarray(index, np.int64)
+    if isinstance(values, MetaArray):  # without elements, or with one: no order was asked for
+        index = meta(index.shape, index.dtype)
     if dropped:
         values, index = values.squeeze(along), index.squeeze(along)
     out = kind(wrap(values), wrap(index))
@@ -342,7 +346,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     array = input._array
     if dim is None:
         if array.size == 0:
-            return wrap(undefined(array.dtype))
+            return wrap(undefined(plain(array).dtype))
         value = array.ravel()[_median_index(array.reshape(-1), 0)[0]]
         return _shared("MedianBackward0", input, np.asarray(value))
     along = _non_empty_axis("median", input, dim)
@@ -406,7 +410,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     check_tensor("argsort", input)
     refuse_complex(_UNSORTED, input)
     along = wrap_dim(dim, input._array.ndim)
-    return wrap(np.asarray(_order(input._array, along, descending), np.int64))
+    return wrap(np.asarray(_order(plain(input._array), along, descending), np.int64))
 
 
 @names_arguments

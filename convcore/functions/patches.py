@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from convcore import engine
+from convcore._meta import MetaArray, meta
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.engine.geometry import Axis, index, is_sequence
@@ -289,7 +290,9 @@ def _check_shuffle(function: str, name: str, input: Any, factor: Any) -> tuple[n
 
 
 def _empty_like(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a new array of the shape in the memory format of another."""
+    """Return a new array of the shape in the memory format of another, and on its device."""
+    if isinstance(array, MetaArray):
+        return meta(shape, array.dtype)
     channels_last = layout.is_channels_last(array.shape, array.strides)
     return layout.empty(shape, array.dtype, channels_last)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from convcore._creation.arguments import element
 from convcore._dtype import INEXACT, result_numpy
 from convcore._limits import finfo
+from convcore._meta import NoValuesError, of_elements
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
@@ -21,11 +23,11 @@ from convcore.functions._support.arguments import (
     number,
     refuse_complex,
 )
-from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import compute, mul, operand
-from convcore.functions.broadcast import broadcast_shape, fitted
+from convcore.functions.broadcast import fitted, joint_shape
 from convcore.functions.in_float32 import in_float32
 
 __all__ = [
@@ -105,12 +107,15 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     input, other = operand(input, "where"), operand(other, "where")
     a, b = _array(input), _array(other)
     dtype = result_numpy(a, b)
-    broadcast_shape(mask.shape, np.shape(a), np.shape(b))
+    shape = joint_shape(mask, a, b)
     a, b = (
         v.astype(dtype, copy=False) if isinstance(v, np.ndarray) else element(v, dtype)
         for v in (a, b)
     )
-    out = wrap(np.asarray(np.where(mask, a, b)))
+    try:
+        out = wrap(np.asarray(np.where(mask, a, b)))
+    except NoValuesError:
+        out = wrap(of_elements(np.where, shape, mask, a, b))
     if mode.enabled:
         record(
             "WhereBackward0",
@@ -211,7 +216,8 @@ def clipped(array: np.ndarray, low: float | None, high: float | None) -> np.ndar
     """Return a floating-point array moved into [low, high]; None bounds nothing, NaN stays."""
     if array.size >= LARGE:
         low = -math.inf if low is None else low
-        return ignore_errstate(np.clip, array, low, math.inf if high is None else high)
+        high = math.inf if high is None else high
+        return of_each(lambda array: np.clip(array, low, high), array, warns=True)
     array = array if low is None else compute(np.maximum, array, low)
     return array if high is None else compute(np.minimum, array, high)
 
@@ -342,8 +348,8 @@ def nan_to_num(
     nan = 0.0 if nan is None else nan
     if array.dtype.kind == "V":
         return _wide_nan_to_num(input, nan, posinf, neginf)
-    value = np.nan_to_num(array, nan=nan, posinf=posinf, neginf=neginf)
-    out = wrap(np.asarray(value))
+    replaced = functools.partial(np.nan_to_num, nan=nan, posinf=posinf, neginf=neginf)
+    out = wrap(of_each(replaced, array))
     record("NanToNumBackward0", (input,), out, _nan_to_num_backward, (input,))
     return out
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from convcore._meta import empty_beside
 from convcore._tensor import Tensor, wrap
+from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_kind, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.naming import names_arguments
@@ -226,7 +228,7 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
     check_kind("median_cpu" if dim is None else "median_out", input, "fiub")
     if dim is None:
         if not input._array.size:
-            return wrap(undefined(input._array.dtype))
+            return wrap(undefined(plain(input._array).dtype))
         found = nanmedian(reshape(input.detach(), -1), 0)[0]
         return _shared("NanmedianBackward0", input, found._array)
     along = _non_empty_axis("nanmedian", input, dim)
@@ -257,7 +259,9 @@ def _running(function: str, kind: Any, ufunc: np.ufunc, x: Tensor, dim: int) -> 
     array = x._array
     along = wrap_dim(dim, array.ndim)
     if not array.ndim or not array.size:
-        return kind(clone(x), wrap(np.zeros(array.shape, np.int64)))
+        index = empty_beside(array, array.shape, np.dtype(np.int64))
+        index.fill(0)
+        return kind(clone(x), wrap(index))
     best = ufunc.accumulate(array, along)
     places = np.arange(array.shape[along]).reshape(-1, *(1,) * (array.ndim - 1 - along))
     found = np.where((array == best) | (array != array), places, 0)

@@ -11,6 +11,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions._support.naming import names_arguments
@@ -67,7 +68,7 @@ def frac(input: Tensor) -> Tensor:
     """Return the fraction of each element, with its sign."""
     check_tensor("frac", input)
     array = input._array
-    out = wrap(np.asarray(ignore_errstate(np.subtract, array, np.trunc(array))))
+    out = wrap(of_each(lambda array: np.subtract(array, np.trunc(array)), array, warns=True))
     record("FracBackward0", (input,), out, lambda needs, grad: grad)
     return out
 

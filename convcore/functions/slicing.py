@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from convcore._creation.arguments import checked_int
+from convcore._meta import empty_beside
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
 from convcore.autograd.node import describe, record
@@ -157,6 +158,7 @@ def _windows(x: Tensor, axis: int, size: int, step: int) -> Tensor:
         array,
         (*shape[:axis], n_windows, *shape[axis + 1 :], size),
         (*strides[:axis], strides[axis] * step, *strides[axis + 1 :], strides[axis]),
+        subok=True,
     )
 
     def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
@@ -223,7 +225,8 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     sizes = list(shape[:-1])
     for axis in sorted((a, b)):
         sizes.insert(axis, shape[-1] + abs(offset))
-    array = np.zeros(sizes, input._array.dtype)
+    array = empty_beside(input._array, tuple(sizes), input._array.dtype)
+    array.fill(0)
     diagonal(wrap(array), offset, a, b)._array[...] = input._array
     out = wrap(array)
     record("DiagEmbedBackward0", (input,), out, lambda needs, g: diagonal(g, offset, a, b))

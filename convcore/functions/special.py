@@ -12,7 +12,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors
-from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions._support.scipy_special import of_one, of_two
 from convcore.functions.arithmetic import compute, div, mul, neg, operand, rsub, sub
@@ -99,7 +99,7 @@ def erfinv(input: Tensor) -> Tensor:
     """Return the inverse error function of each element; NaN outside [-1, 1]."""
     check_tensor("erfinv", input)
     check_kind("erfinv_vml_cpu", input, "fiub")
-    out = wrap(ignore_errstate(of_one("erfinv"), _as_float(input._array)))
+    out = wrap(of_each(of_one("erfinv"), _as_float(input._array), warns=True))
     record("ErfinvBackward0", (input,), out, _erfinv_backward, (out,))
     return out
 
@@ -132,7 +132,7 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     if eps is not None:
         input = clamp(input, eps, 1 - eps)
     x = _as_float(input._array)
-    out = wrap(ignore_errstate(lambda: np.asarray(np.log(x / (1 - x)), x.dtype)))
+    out = wrap(of_each(lambda x: np.asarray(np.log(x / (1 - x)), x.dtype), x, warns=True))
     record("LogitBackward0", (input,), out, _logit_backward, (input,))
     return out
 

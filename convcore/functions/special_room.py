@@ -17,7 +17,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor
-from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.scipy_special import of_one, of_two
 from convcore.functions.arithmetic import add, compute, div, mul, neg, operand, sub
 from convcore.functions.broadcast import fitted
@@ -56,7 +56,7 @@ def _special(
     def function(input: Tensor) -> Tensor:
         check_tensor(f"special_{name}", input)
         check_kind(f"{name}_cpu", input, "fiub")
-        out = wrap(ignore_errstate(of_one(routine or name), _as_float(input._array)))
+        out = wrap(of_each(of_one(routine or name), _as_float(input._array), warns=True))
         record(f"{title}Backward0", (input,), out, backward, (input, out))
         return out
 

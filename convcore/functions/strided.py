@@ -6,12 +6,14 @@ graph they are in-place operations like others.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from convcore._creation.arguments import checked_int
+from convcore._meta import MetaArray, meta
 from convcore._storage import memory_of
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
@@ -60,24 +62,31 @@ def as_strided(
     check_tensor("as_strided", input)
     array = input._array
     sizes, steps = (ints("as_strided", *one) for one in (("size", size), ("stride", stride)))
-    memory = memory_of(array)
-    if storage_offset is None:
-        storage_offset = (_address(array) - _address(memory)) // array.itemsize
-    storage_offset = checked_int("as_strided", "storage_offset", storage_offset)
-    _check(sizes, steps, storage_offset, array.itemsize, memory.nbytes)
-    part = np.ndarray(
-        sizes,
-        array.dtype,
-        memory,
-        storage_offset * array.itemsize,
-        [step * array.itemsize for step in steps],
-    )
-    part.flags.writeable = array.flags.writeable
+    part = _part(array, sizes, steps, storage_offset)
     backward: Any = None
     if needs_history(input):
         region = _region(array, part)
         backward = lambda needs, grad: region.whole_of(grad)  # noqa: E731
     return views.view(input, part, "AsStridedBackward0", backward)
+
+
+def _part(
+    array: np.ndarray, sizes: tuple[int, ...], steps: tuple[int, ...], offset: int | None
+) -> np.ndarray:
+    """Return the view of an array's memory; on meta, where there is none, of any size."""
+    if offset is not None:
+        offset = checked_int("as_strided", "storage_offset", offset)
+    if isinstance(array, MetaArray):
+        _check(sizes, steps, offset or 0, array.itemsize, sys.maxsize)
+        return meta(sizes, array.dtype)
+    memory = memory_of(array)
+    if offset is None:
+        offset = (_address(array) - _address(memory)) // array.itemsize
+    _check(sizes, steps, offset, array.itemsize, memory.nbytes)
+    strides = [step * array.itemsize for step in steps]
+    part = np.ndarray(sizes, array.dtype, memory, offset * array.itemsize, strides)
+    part.flags.writeable = array.flags.writeable
+    return part
 
 
 def _address(array: np.ndarray) -> int:

@@ -34,6 +34,7 @@ LONG = (
     "functions.py --calls=100_000 --start={seed}000000 --integers",
     "far_integers.py",
     "wrong_types.py",
+    "on_meta.py --calls=1_00",
     "programs.py --count=10_000 --seed={seed}000000",
     "kills.py --count=3_00 --seed={seed}",
     "killed_runs.py --count=1_00 --seed={seed}",

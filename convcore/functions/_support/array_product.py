@@ -8,6 +8,7 @@ import numpy as np
 
 from convcore.engine import matmul
 from convcore.engine.conv.algorithms.selection import selected
+from convcore.engine.runtime.checks import plain
 from convcore.functions._support.errstate import ignore_errstate
 
 
@@ -32,7 +33,7 @@ def product(a: np.ndarray, b: np.ndarray, kernel: str) -> np.ndarray:
         return ignore_errstate(wide.astype, dtype)
     if dtype.kind == "b":
         raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
-    return _integer_product(a, b)
+    return _integer_product(plain(a), plain(b))
 
 
 # Products of single elements that are made before they are added up: 512 KiB of int64.

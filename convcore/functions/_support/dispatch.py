@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _hints
+from convcore._meta import NoValuesError, of_elements
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
@@ -24,18 +25,30 @@ __all__: list[str] = []
 Op = tuple[Any, ...]
 
 
-def dispatch(op: Op, ufunc: Callable, array: np.ndarray) -> Any:
+def of_each(function: Callable, array: np.ndarray, warns: bool = False) -> np.ndarray:
+    """Return a function of each element of an array; ``warns`` if NumPy is to be kept from it."""
+    try:
+        value = ignore_errstate(function, array) if warns else function(array)
+    except NoValuesError:
+        return of_elements(function, array.shape, array)
+    return value if isinstance(value, np.ndarray) else np.asarray(value)
+
+
+def dispatch(op: Op, ufunc: Callable, array: np.ndarray) -> np.ndarray:
     """Return the compiled op of an array, or ``ufunc(array)`` if there is none for the array."""
     if op and elementwise.has_kernel(op[0], array):
         return elementwise.forward(op[0], array, op[1:])
-    return ignore_errstate(ufunc, array)
+    return of_each(ufunc, array, warns=True)
 
 
 def dispatch_pair(op: str, ufunc: np.ufunc, a: np.ndarray, b: np.ndarray) -> Any:
     """Return the sum or product of two arrays of one shape and dtype."""
-    if elementwise.has_kernel(op, a, b):
-        return elementwise.binary(op, a, b)
-    return ignore_errstate(ufunc, a, b)
+    try:
+        if elementwise.has_kernel(op, a, b):
+            return elementwise.binary(op, a, b)
+        return ignore_errstate(ufunc, a, b)
+    except NoValuesError:
+        return of_elements(ufunc, a.shape, a, b)
 
 
 def backward_of(op: Op, gradient: Callable) -> Callable:
@@ -142,9 +155,9 @@ def compiled(
         error = NotImplementedError(f"\"{node}\" not implemented for '{kind}'")
         raise _hints.hinted(error, _hints.FLOATS if array.dtype.kind in "iub" else "")
     if ufunc is None or elementwise.computes(op[0], array.dtype):
-        out = wrap(elementwise.forward(op[0], array, op[1:]))
+        out = wrap(of_each(lambda array: elementwise.forward(op[0], array, op[1:]), array))
     else:
-        out = wrap(np.asarray(ignore_errstate(ufunc, array)))
+        out = wrap(of_each(ufunc, array, warns=True))
     if mode.enabled:
         saved = x if elementwise.OPS[op[0]].saved == "input" else out
         record(f"{node}Backward0", (x,), out, backward_of(op, gradient), (saved,))

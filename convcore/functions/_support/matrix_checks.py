@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor, scalar_name
+from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.errstate import ignore_errstate
 
@@ -35,7 +36,7 @@ def check_matrix(function: str, x: Any, name: str = "A", kernel: str = "") -> No
 
 def check_floats(function: str, x: Tensor, kernel: str = "") -> None:
     """Raise unless the elements are of float32, float64 or a complex dtype."""
-    dtype = x._array.dtype
+    dtype = plain(x._array).dtype
     kind = scalar_name(dtype)
     if dtype.kind not in "fc":
         raise RuntimeError(

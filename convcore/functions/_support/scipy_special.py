@@ -30,7 +30,9 @@ def of_two(name: str) -> Any:
     def function(a: Any, b: Any, out: Any, dtype: np.dtype, casting: str) -> np.ndarray:
         from scipy import special
 
-        found = getattr(special, name)(np.asarray(a, dtype), np.asarray(b, dtype))
+        found = getattr(special, name)(
+            *(np.asanyarray(x).astype(dtype, copy=False) for x in (a, b))
+        )
         return np.asarray(found, dtype)
 
     return function

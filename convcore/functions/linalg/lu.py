@@ -14,6 +14,7 @@ import numpy as np
 
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record
+from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.matrix_checks import check_same_dtype, raise_first
 from convcore.functions._support.naming import names_arguments
@@ -159,7 +160,7 @@ def lu_unpack(
             "dtype. Note: this function is intended to be used with the output produced by "
             "torch.linalg.lu_factor"
         )
-    dtype = LU_data._array.dtype
+    dtype = plain(LU_data._array).dtype
     nothing = wrap(np.empty(0, dtype))
     p = lower = upper = nothing
     if unpack_pivots:

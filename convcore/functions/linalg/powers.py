@@ -16,6 +16,7 @@ import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
+from convcore.engine.runtime.checks import plain
 from convcore.functions import products, slicing
 from convcore.functions._support.arguments import check_arguments, check_kind, check_optional
 from convcore.functions._support.matrix_checks import check_square
@@ -80,7 +81,8 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     if len(shape) < 2 or shape[-2] != shape[-1] or n < 0:
         check_square("linalg.matrix_power", A)
     if n == 0:
-        return wrap(np.broadcast_to(np.eye(shape[-1], dtype=A._array.dtype), shape).copy())
+        one = np.eye(shape[-1], dtype=plain(A._array).dtype)
+        return wrap(np.broadcast_to(one, shape).copy())
     if n < 0:
         return matrix_power(inv(A), -n)
     out, square = None, A
