@@ -335,6 +335,32 @@ cdef inline const float *packed_weights(
     )
 
 
+cdef inline const float *weights_after(
+    const Job *job, const Phase *phase, Py_ssize_t item, int threads, Py_ssize_t c, Py_ssize_t c1,
+    const float *packed,
+) noexcept nogil:
+    """The packed weights that a thread reads after those of class c and a part that ends at c1.
+
+    It most likely does the item that is `threads` further.  NULL if there is none, or if the
+    weights are in a cache, where the first block of pixels has left them.
+    """
+    cdef Py_ssize_t first = 0, per_group = phase.blocks.count * job.o_blocks
+    if job.packs or item % per_group >= job.o_blocks:
+        return NULL
+    if c + 1 < phase.rows.classes:
+        c, first = c + 1, c1 - 1
+    elif c1 < job.c:
+        c, first = 0, c1
+    else:
+        c, item = 0, item + threads
+        if item % per_group >= job.o_blocks or item // per_group >= job.groups:
+            return NULL
+    return packed_weights(
+        job, phase, c, item // per_group, item % job.o_blocks * job.o_block,
+        first // job.part * job.part, packed,
+    )
+
+
 cdef inline bint already_packed(const Job *job, Py_ssize_t inputs, float *scratch) noexcept nogil:
     """Note which inputs a thread packs; true if it was these, whole, for the item before."""
     cdef Py_ssize_t *noted = <Py_ssize_t *>(scratch + job.noted)
@@ -344,8 +370,9 @@ cdef inline bint already_packed(const Job *job, Py_ssize_t inputs, float *scratc
 
 
 cdef void block_item(
-    const Job *job, const Phase *phase, const Tap *taps, Py_ssize_t item, const float *x,
-    const float *w, const float *packed, const Epilogue *epilogue, float *y, float *scratch,
+    const Job *job, const Phase *phase, const Tap *taps, Py_ssize_t item, int threads,
+    const float *x, const float *w, const float *packed, const Epilogue *epilogue, float *y,
+    float *scratch,
 ) noexcept nogil:
     """One block of pixels by one block of output channels, all that is summed."""
     cdef const Rows *r = &phase.rows
@@ -412,6 +439,7 @@ cdef void block_item(
                     b, phase.taps[c] * k * microkernels().panel, out + c * r.pitch,
                     NULL if narrow == NULL else narrow + c * r.pitch, 0,
                     c0 > 0 or epilogue.add, NULL if plain or c1 < job.c else &ending,
+                    weights_after(job, phase, item, threads, c, c1, packed),
                 )
             taps_before += phase.taps[c]
         c0 = c1
@@ -420,15 +448,16 @@ cdef void block_item(
 
 
 cdef void item_of(
-    const Job *job, const Phase *phases, const Tap *taps, Py_ssize_t item, const float *x,
-    const float *w, const float *packed, const Epilogue *epilogue, float *y, float *scratch,
+    const Job *job, const Phase *phases, const Tap *taps, Py_ssize_t item, int threads,
+    const float *x, const float *w, const float *packed, const Epilogue *epilogue, float *y,
+    float *scratch,
 ) noexcept nogil:
     """Find the item's phase and do it."""
     cdef Py_ssize_t i = 0
     while i + 1 < job.phases and phases[i + 1].first_item <= item:
         i += 1
     block_item(
-        job, &phases[i], taps, item - phases[i].first_item, x, w, packed, epilogue, y,
+        job, &phases[i], taps, item - phases[i].first_item, threads, x, w, packed, epilogue, y,
         scratch + threadid() * job.scratch,
     )
 
@@ -485,4 +514,4 @@ cdef class IndirectCorrelation(FloatCorrelation):
                 pack_item(job, taps, i, w, workspace)
             # A thread owns whole blocks of y, and its own slice of the scratch.
             for i in prange(job.items, schedule="dynamic"):
-                item_of(job, phases, taps, i, x, w, packed, epilogue, y, scratch)
+                item_of(job, phases, taps, i, threads, x, w, packed, epilogue, y, scratch)

@@ -107,11 +107,12 @@ cdef void multiply(
     float *m, bint add,
 ) noexcept nogil:
     """m[point] = or += v[point] (tiles, channels) @ u[point] (channels, o_block)."""
-    cdef Py_ssize_t i
-    for i in range(microkernels().winograd[job.transforms].points):
+    cdef Py_ssize_t i, points = microkernels().winograd[job.transforms].points
+    for i in range(points):
         microkernels().product(
             tiles, job.o_block, channels, v + i * job.v_point, job.v_tile, 1,
             u + i * job.u_point, m + i * job.m_point, job.o_block, add,
+            u + (i + 1) % points * job.u_point,
         )
 
 

@@ -69,6 +69,7 @@ cdef void add_tiles(
         microkernels().product(
             o1 - o0, job.c_block, count, scratch + i * job.z_point, 1, job.z_tile,
             v + i * job.v_point, sums + i * job.sum_point, job.c_block, more,
+            NULL,
         )
 
 

@@ -96,10 +96,10 @@ INLINE void add_to_output(const int R, const int W, vec sums[TALLEST][WIDTH], pt
 INLINE void indirect_tile(const int R, const int W, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t k,
                           const float *const *rows, ptrdiff_t pitch, ptrdiff_t first,
                           const float *b, float *const *out, ptrdiff_t column, int add,
-                          const convcore_epilogue *e)
+                          const convcore_epilogue *e, panel_ahead *ahead)
 {
     const ptrdiff_t some = n - (W - 1) * LANES;
-    ptrdiff_t left = LONGEST_CHAIN;
+    ptrdiff_t left = LONGEST_CHAIN, lines = ahead->lines;
     vec sums[TALLEST][WIDTH];
     UNROLLED for (int i = 0; i < R; i++) UNROLLED for (int j = 0; j < W; j++) sums[i][j] = (vec){0};
     for (ptrdiff_t t = 0; t < taps; t++, rows += pitch) {
@@ -111,6 +111,7 @@ INLINE void indirect_tile(const int R, const int W, ptrdiff_t n, ptrdiff_t taps,
             for (; l < end; l++, b += W * LANES) {
                 vec right[WIDTH];
                 UNROLLED for (int j = 0; j < W; j++) right[j] = load(b + j * LANES);
+                if (R < TALLEST) ask_ahead(ahead, &lines);
                 UNROLLED for (int i = 0; i < R; i++) {
                     vec each = broadcast(a[i][l]);
                     UNROLLED for (int j = 0; j < W; j++) sums[i][j] += each * right[j];
@@ -156,7 +157,8 @@ static NOINLINE void narrow_pixels(ptrdiff_t rows, ptrdiff_t n, float *const *ou
 #define TILE(R)                                                                                \
     {                                                                                          \
         if (narrow && add) widen_pixels(R, n, narrow + i, column, out + i);                    \
-        indirect_tile(R, W, n, taps, k, rows + i, pitch, first, b, out + i, column, add, early); \
+        indirect_tile(R, W, n, taps, k, rows + i, pitch, first, b, out + i, column, add, early, \
+                      &ahead);                                                             \
         if (leaky) finish_pixels(R, n, out + i, column, e);                                    \
         if (narrow) narrow_pixels(R, n, out + i, column, narrow + i);                          \
     }
@@ -165,10 +167,12 @@ static NOINLINE void narrow_pixels(ptrdiff_t rows, ptrdiff_t n, float *const *ou
 INLINE void indirect_panel(const int W, ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t k,
                            const float *const *rows, ptrdiff_t pitch, ptrdiff_t first,
                            const float *b, float *const *out, bfloat16 *const *narrow,
-                           ptrdiff_t column, int add, const convcore_epilogue *e)
+                           ptrdiff_t column, int add, const convcore_epilogue *e,
+                           const float *next)
 {
     const int leaky = e && e->kind == CONVCORE_LEAKY;
     const convcore_epilogue *early = leaky ? NULL : e;
+    panel_ahead ahead = ahead_of(next, taps * k, W, (m + ROWS - 1) / ROWS);
     ptrdiff_t i = 0;
     if (W < WIDTH)
         for (; m - i >= TALL(W); i += TALL(W)) TILE(TALL(W))
@@ -180,7 +184,7 @@ INLINE void indirect_panel(const int W, ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps
 
 #define PANEL_OF(W)                                                                            \
     indirect_panel(W, m, min_of(n - j, W * LANES), taps, k, rows, pitch, first, b, out,        \
-                   narrow, column + j, add, e)
+                   narrow, column + j, add, e, next && j + PANEL < n ? b + panel : next)
 
 /* out[i][column + j] = or += sum over t and l of rows[t * pitch + i][first + l] * b[t, l, j], for
  * m rows and n columns.  b: panels of PANEL columns, `panel` floats from one to the next, each
@@ -191,7 +195,7 @@ static void indirect_product(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t
                              const float *const *rows, ptrdiff_t pitch, ptrdiff_t first,
                              const float *b, ptrdiff_t panel, float *const *out,
                              bfloat16 *const *narrow, ptrdiff_t column, int add,
-                             const convcore_epilogue *e)
+                             const convcore_epilogue *e, const float *next)
 {
     for (ptrdiff_t j = 0; j < n; j += PANEL, b += panel)
         SWITCH_PANEL((n - j + LANES - 1) / LANES)

@@ -158,7 +158,7 @@ typedef struct {
     void (*product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t k,
                     const float *const *rows, ptrdiff_t pitch, ptrdiff_t first, const float *b,
                     ptrdiff_t panel, float *const *out, unsigned short *const *narrow,
-                    ptrdiff_t column, int add, const convcore_epilogue *e);
+                    ptrdiff_t column, int add, const convcore_epilogue *e, const float *next);
     void (*gradient)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t step,
                      const float *const *rows, ptrdiff_t first, float *c, ptrdiff_t c_row,
                      int add);
@@ -182,7 +182,8 @@ typedef struct {
     ptrdiff_t panel;             /* columns of a panel of `product`: whole vectors */
     ptrdiff_t rows;              /* rows that `product` keeps in registers */
     void (*product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t a_row,
-                    ptrdiff_t a_column, const float *b, float *c, ptrdiff_t c_row, int add);
+                    ptrdiff_t a_column, const float *b, float *c, ptrdiff_t c_row, int add,
+                    const float *next);
     convcore_winograd winograd[4];   /* F(2, 3), F(4, 3), F(3, 2), F(2, 5) on both axes */
     convcore_indirect indirect;
     convcore_few_channels few;

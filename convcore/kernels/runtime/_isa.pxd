@@ -149,7 +149,7 @@ cdef extern from "conv/microkernels.h":
             Py_ssize_t m, Py_ssize_t n, Py_ssize_t taps, Py_ssize_t k, const float *const *rows,
             Py_ssize_t pitch, Py_ssize_t first, const float *b, Py_ssize_t panel,
             float *const *out, uint16_t *const *narrow, Py_ssize_t column, int add,
-            const Epilogue *e,
+            const Epilogue *e, const float *next,
         ) noexcept nogil
         void (*gradient)(
             Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const float *a, Py_ssize_t step,
@@ -186,6 +186,7 @@ cdef extern from "conv/microkernels.h":
         void (*product)(
             Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const float *a, Py_ssize_t a_row,
             Py_ssize_t a_column, const float *b, float *c, Py_ssize_t c_row, int add,
+            const float *next,
         ) noexcept nogil
         Transforms[4] winograd
         Indirect indirect
