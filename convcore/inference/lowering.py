@@ -157,7 +157,7 @@ def _mean(builder: PlanBuilder, op: Op) -> Value:
     if attributes.get("dim") != axes or not axes:
         raise UnplannedError("a mean over other axes")
     means = Value((*x.shape[:2], *(1,) * len(axes)), x.channels_last)
-    builder.step(write_global_avg_pool, x, means)
+    builder.step(write_global_avg_pool, x, means, binds=True)
     if attributes["keepdim"]:
         return means
     return Value(x.shape[:2], False, means, lambda array: array.reshape(x.shape[:2]))

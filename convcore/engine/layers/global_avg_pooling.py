@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-
-import numpy as np
+from collections.abc import Callable
 
 from convcore.engine.layers import images
 from convcore.engine.layers.pooling import wide_enough
@@ -25,10 +24,12 @@ def global_avg_pool(batch: Array) -> Array:
     return means.astype(batch.dtype, copy=False)
 
 
-def write_global_avg_pool(x: Array, means: Array) -> None:
-    """Write the means of a float32 or float64 (N, C, *sizes) array to N * C dense elements."""
+def write_global_avg_pool(x: Array, means: Array, later: bool = False) -> Callable[[], None] | None:
+    """Write the means of a float32 or float64 (N, C, *sizes) array to N * C dense elements.
+
+    later : whether to return a function that does it whenever it is called, instead
+    """
     dense, _, channels = images.dense(x)
     n, c, pixels = *x.shape[:2], math.prod(x.shape[2:])
     strides = (c * pixels, 1, channels) if channels else (c * pixels, pixels, 1)
-    channel_sums(x.dtype.char, dense, means, n, 1, c, pixels, strides)
-    np.divide(means, pixels, out=means)
+    return channel_sums(x.dtype.char, dense, means, n, 1, c, pixels, strides, pixels, later)

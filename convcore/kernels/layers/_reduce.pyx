@@ -1,5 +1,6 @@
 """Sums over pixels, by channel: bias gradients, global average pooling, sums over axes."""
 
+cimport cython
 from cython.parallel cimport parallel, prange
 from libc.stdlib cimport free, malloc
 
@@ -81,7 +82,9 @@ cdef void sum_all(const Job *job, const char *x, double *partials, int threads) 
             sum_item(job, &layer_microkernels().sums[job.size == 8], i, x, partials)
 
 
-cdef void add_parts(const Job *job, const double *partials, void *out, bint wide) noexcept nogil:
+cdef void add_parts(
+    const Job *job, const double *partials, void *out, bint wide, Py_ssize_t divisor
+) noexcept nogil:
     cdef Py_ssize_t count = job.groups * job.channels, i, part
     cdef double total
     for i in range(count):
@@ -89,40 +92,58 @@ cdef void add_parts(const Job *job, const double *partials, void *out, bint wide
         for part in range(job.parts):
             total += partials[part * count + i]
         if wide:
-            (<double *>out)[i] = total
+            (<double *>out)[i] = total / divisor
         else:
-            (<float *>out)[i] = <float>total
+            (<float *>out)[i] = <float>total / <float>divisor
+
+
+@cython.no_gc
+cdef class BoundSums(Buffers):
+    """One call of `channel_sums`, whose arrays stay borrowed as long as it lives."""
+
+    cdef Job job
+    cdef const char *x
+    cdef void *out
+    cdef bint wide
+    cdef double *partials
+    cdef Py_ssize_t divisor
+    cdef int threads
+
+    def __dealloc__(self):
+        free(self.partials)
+
+    def __call__(self):
+        with nogil:
+            sum_all(&self.job, self.x, self.partials, self.threads)
+            add_parts(&self.job, self.partials, self.out, self.wide, self.divisor)
 
 
 def channel_sums(
     str kind, x, out, Py_ssize_t groups, Py_ssize_t n, Py_ssize_t channels, Py_ssize_t pixels,
-    strides,
+    strides, Py_ssize_t divisor=1, bint later=False,
 ):
-    """Write out[g, c] = sum over n and p of x[g, n, c, p].
+    """Write out[g, c] = (sum over n and p of x[g, n, c, p]) / divisor.
 
     kind: x's, one of 'fdFD'; out may be of the wider kind.
     strides: (s_n, s_c, s_p) in elements; a group follows the images of the one before.
+    later: whether to return a function that does it whenever it is called, instead.
     """
-    cdef Job job
-    cdef Buffers arrays = Buffers()
-    cdef const char *x_ptr = <const char *>arrays.borrow(x, False)
-    cdef void *o_ptr = arrays.borrow(out, True)
+    cdef BoundSums call = BoundSums.__new__(BoundSums)
+    cdef Job *job = &call.job
     cdef Py_ssize_t cell = 2 if kind in "FD" else 1
-    cdef bint wide = arrays.views[1].itemsize == 8 * cell
-    cdef double *partials
-    cdef int threads
+    call.x = <const char *>call.borrow(x, False)
+    call.out = call.borrow(out, True)
+    call.wide = call.views[1].itemsize == 8 * cell
+    call.divisor = divisor
     job.groups, job.n, job.channels, job.pixels = groups, n, channels * cell, pixels
     job.s_n, job.s_c, job.s_p = strides
     job.s_n, job.s_p = job.s_n * cell, job.s_p * cell
     job.size = 4 if kind in "fF" else 8
-    plan(&job, cell)
-    partials = <double *>malloc(max(1, groups * job.parts * job.channels) * sizeof(double))
-    if partials == NULL:
+    plan(job, cell)
+    call.partials = <double *>malloc(max(1, groups * job.parts * job.channels) * sizeof(double))
+    if call.partials == NULL:
         raise MemoryError("no memory for the partial sums")
-    threads = thread_count(
+    call.threads = thread_count(
         groups * job.parts * job.blocks, 1.0 * WORK * groups * n * channels * pixels
     )
-    with nogil:
-        sum_all(&job, x_ptr, partials, threads)
-        add_parts(&job, partials, o_ptr, wide)
-    free(partials)
+    return call if later else call()

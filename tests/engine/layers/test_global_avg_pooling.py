@@ -32,6 +32,17 @@ def test_means_are_written_to_memory_that_is_given(channels_last, rng):
     np.testing.assert_allclose(means, x.mean((2, 3)).ravel(), rtol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_means_can_be_written_later_and_again(dtype, rng):
+    x, means = np.zeros((2, 6, 5, 4), dtype), np.full(12, np.nan, dtype)
+    write = write_global_avg_pool(x, means, later=True)
+    assert np.isnan(means).all()
+    for _ in range(2):
+        x[...] = rng.standard_normal(x.shape)
+        write()
+        np.testing.assert_array_equal(means, global_avg_pool(x).ravel())
+
+
 def test_sums_of_one_sign_keep_their_digits(rng):
     x = (1 + rng.random((1, 2, 1000, 1000))).astype("f4")
     exact = x.astype("f8").mean((2, 3), keepdims=True)
