@@ -25,6 +25,7 @@ from convcore._reads import reads
 from convcore._recording import Unversioned, inferring
 from convcore._size import Size, trusted
 from convcore._tensor_str import tensor_str
+from convcore.engine.integers import as_dim
 from convcore.engine.runtime import shared
 from convcore.engine.runtime.layout import is_channels_last
 
@@ -119,8 +120,8 @@ class Tensor:
     def _axis(self, dim: int) -> int:
         """Return ``dim`` if there is such an axis, or raise PyTorch's error."""
         rank = self._array.ndim
-        if not hasattr(dim, "__index__"):
-            raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
+        if dim.__class__ is not int:
+            dim = as_dim(dim)
         if not -max(rank, 1) <= dim < max(rank, 1):
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [{-max(rank, 1)}, "

@@ -53,7 +53,10 @@ FLOOR_AND_ROOM = {
 # Inside a room, from the ground up; what is not named stands on top.
 INNER = {
     "kernels": ("runtime", "conv layers"),
-    "engine": ("geometry ranks", "runtime", "conv layers reference", "matmul_bfloat16", "matmul"),
+    "engine": (
+        *("integers", "geometry ranks", "runtime", "conv layers reference"),
+        *("matmul_bfloat16", "matmul"),
+    ),
     "functions": ("_support",),
 }
 

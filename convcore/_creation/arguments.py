@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import builtins
-import operator
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from convcore._creation.out import written
 from convcore._device import is_meta
 from convcore._meta import MetaArray, meta
 from convcore._tensor import Tensor, wrap
+from convcore.engine.integers import as_int
 
 DtypeLike = _dtype.dtype | np.dtype | type | None
 
@@ -80,8 +81,7 @@ def shape(function: str, sizes: Sequence[Any], size: Any = None) -> tuple[int, .
 def checked_size(function: str, place: int, number: Any, single: bool) -> int:
     """Return one size, an int-like object, as a plain int."""
     try:
-        if not isinstance(number, bool):
-            return int(operator.index(number))
+        return index(number) if place else as_int(number)
     except TypeError:
         pass
     kind = type(number).__name__
@@ -92,17 +92,20 @@ def checked_size(function: str, place: int, number: Any, single: bool) -> int:
 def checked_int(function: str, name: str, number: Any) -> int:
     """Return an argument that must be an int."""
     try:
-        return operator.index(number)
+        return as_int(number)
     except TypeError:
         kind = type(number).__name__
         raise TypeError(f"{function}(): argument '{name}' must be int, not {kind}") from None
 
 
+_PLAIN = frozenset((int, float))  # most numbers are of these, and are returned as they are
 _REAL = (int, float, np.bool_, np.integer, np.floating)
 
 
 def checked_number(function: str, number: Any, name: str = "fill_value", real: bool = False) -> Any:
     """Return an argument that must be a number or a 0-d Tensor, as a number."""
+    if number.__class__ in _PLAIN:
+        return number
     if isinstance(number, Tensor) and number._array.ndim == 0:
         number = number._array.item()
     if isinstance(number, _REAL):
@@ -110,6 +113,20 @@ def checked_number(function: str, number: Any, name: str = "fill_value", real: b
     if isinstance(number, builtins.complex | np.complexfloating) and not real:
         return number
     raise TypeError(f"{function}(): argument '{name}' must be Number, not {type(number).__name__}")
+
+
+def factor(function: str, name: str, value: Any, dtype: np.dtype) -> Any:
+    """Return an argument by which numbers of a dtype are multiplied: of integers without fraction.
+
+    Raises
+    ------
+    RuntimeError
+        The dtype has no such number.
+    """
+    if value.__class__ in _PLAIN and dtype.kind in "fcV":
+        return value
+    made = number_as(checked_number(function, value, name), dtype)
+    return made if made.__class__ is bool else made.item()
 
 
 _C_NAMES = {

@@ -66,7 +66,11 @@ def arange(
 def _integer_range(target: np.dtype, start: Any, end: Any, step: Any) -> np.ndarray:
     """Return an integer range; fractional limits are truncated once they have given the length."""
     if target.itemsize == 8:
-        start, end, step = map(int, (start, end, step))
+        try:
+            start, end, step = map(int, (start, end, step))
+        except (OverflowError, ValueError):  # of NaN and infinity: the length says what is wrong
+            _range_length(start, end, step)
+            raise
     count = _range_length(start, end, step)
     first, stride = int(start), int(step) if count > 1 else 0
     return _dtype.cast(first + stride * np.arange(count), target)
@@ -74,7 +78,7 @@ def _integer_range(target: np.dtype, start: Any, end: Any, step: Any) -> np.ndar
 
 def _range_length(start: Any, end: Any, step: Any) -> int:
     """Return how many numbers lie in the half-open range."""
-    if step == 0:
+    if step == 0 or step != step:
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")

@@ -21,10 +21,11 @@ output_padding alike.
 from __future__ import annotations
 
 import math
-import operator
 import reprlib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeGuard
+
+from convcore.engine.integers import as_int, as_ints
 
 Spatial = int | Sequence[int]
 Padding = int | str | Sequence[int] | Sequence[Sequence[int]]
@@ -121,11 +122,21 @@ class Geometry(NamedTuple):
 def index(name: str, value: Any) -> int:
     """Return value as an int; a TypeError names the argument if it is not a whole number."""
     try:
-        return operator.index(value)
+        return as_int(value)
     except TypeError:
-        raise TypeError(
-            f"{name} must be an int or a sequence of ints, got {shown(value)}"
-        ) from None
+        raise _no_ints(name, value) from None
+
+
+def indices(name: str, values: Sequence[Any]) -> tuple[int, ...]:
+    """Return several values as ints; see `index`."""
+    try:
+        return as_ints(values)
+    except TypeError:
+        raise _no_ints(name, values) from None
+
+
+def _no_ints(name: str, value: Any) -> TypeError:
+    return TypeError(f"{name} must be an int or a sequence of ints, got {shown(value)}")
 
 
 def per_axis(name: str, value: Any, rank: int, least: int | None = None) -> tuple[int, ...]:
@@ -135,7 +146,7 @@ def per_axis(name: str, value: Any, rank: int, least: int | None = None) -> tupl
         if len(value) != rank and not one_for_all:
             got = list(value) if len(value) <= 8 else f"{len(value)} values"
             raise ValueError(f"{name} must be an int or {rank} ints, one a spatial axis, got {got}")
-        values = tuple(index(name, v) for v in value) * (rank if one_for_all else 1)
+        values = indices(name, value) * (rank if one_for_all else 1)
     else:
         values = (index(name, value),) * rank
     if max(values, default=0) > MOST:
@@ -179,7 +190,7 @@ def pad_pairs(
 def _shape(name: str, value: Any) -> tuple[int, ...]:
     if not is_sequence(value):
         raise TypeError(f"{name} must be a sequence of ints, got {shown(value)}")
-    return tuple(index(name, v) for v in value)
+    return indices(name, value)
 
 
 def _pair(value: Any) -> tuple[int, int]:

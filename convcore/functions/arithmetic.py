@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_number
+from convcore._creation.arguments import checked_number, number_as
 from convcore._dtype import (
     INEXACT,
     can_cast_numpy,
@@ -51,6 +51,8 @@ __all__ = [
 
 _OPERANDS = (Tensor, int, float, complex)  # bool is an int
 _ndarray = np.ndarray
+_FRACTIONS = (float, complex, np.inexact)
+_ONE = 1  # what alpha is most often; not True, and not 1.0
 
 
 def operand(value: Any, function: str) -> Any:
@@ -139,6 +141,8 @@ def _number(number: Any, dtype: np.dtype) -> Any:
     """Return a number in a dtype, in which it may wrap around or become infinite."""
     try:
         return dtype.type(number)
+    except ValueError:  # NaN as an integer
+        return number_as(number, dtype)
     except OverflowError:
         array = np.asarray(number)
         if array.dtype.kind == "O":  # beyond 64 bits
@@ -259,7 +263,7 @@ def add(input: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
     """
     if older:
         other, alpha = older[0], other
-    if alpha != 1:
+    if alpha is not _ONE:
         other = _scaled(input, other, alpha)
     if isinstance(other, Tensor) and isinstance(input, Tensor):
         a, b = input._array, other._array
@@ -284,17 +288,33 @@ def add(input: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
     return add(other, input)
 
 
+def checked_scale(function: str, name: str, value: Any, dtype: np.dtype) -> Any:
+    """Return an argument that scales a summand of a sum of a dtype: of that kind, or below."""
+    if value.__class__ is int:
+        return value
+    value = checked_number(function, value, name)
+    if isinstance(value, bool) and dtype.kind != "b":
+        raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+    if isinstance(value, _FRACTIONS) and dtype.kind in "biu":
+        raise RuntimeError(
+            f"For integral input tensors, argument {name} must not be a floating point number."
+        )
+    if isinstance(value, complex) and dtype.kind != "c":
+        raise RuntimeError(
+            f"For non-complex input tensors, argument {name} must not be a complex number."
+        )
+    return value
+
+
 def _scaled(x: Any, y: Any, alpha: Any) -> Any:
     """Return ``alpha * y``, which is to be added to ``x``."""
-    alpha = checked_number("add", alpha, "alpha")
-    if isinstance(alpha, float) and result_numpy(x, y).kind in "biu":
-        raise RuntimeError(
-            "For integral input tensors, argument alpha must not be a floating point number."
-        )
     y = operand(y, "+")
+    dtype = result_numpy(x, y)
+    alpha = checked_scale("add", "alpha", alpha, dtype)
+    if alpha == 1:
+        return y
     if not isinstance(y, Tensor):
         return y * alpha
-    dtype = result_numpy(x, y)
     if y._array.dtype == dtype:
         return mul(y, bool(alpha) if dtype.kind == "b" else alpha)
     # In the result's dtype: -2 times an unsigned integer would wrap around.
@@ -318,7 +338,7 @@ def rsub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
 
 
 def _sub(x: Any, y: Any, alpha: Any, name: str) -> Tensor:
-    if alpha != 1:
+    if alpha is not _ONE:
         y = _scaled(x, y, alpha)
     x, y = operand(x, "-"), operand(y, "-")
     a = x._array if isinstance(x, Tensor) else x
@@ -421,14 +441,16 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
     input, other = operand(input, "/"), operand(other, "/")
     a = input._array if isinstance(input, Tensor) else input
     b = other._array if isinstance(other, Tensor) else other
+    if not isinstance(a, _ndarray):
+        if not isinstance(other, Tensor):
+            first = wrap(np.asarray(input, number_dtype(input)))
+            return div(first, other, rounding_mode=rounding_mode)
+        if rounding_mode is None:  # PyTorch's own decomposition: 4 / x is a product
+            return mul(_reciprocal(other), input)
     if rounding_mode is not None:
         out = _div_rounded(a, b, rounding_mode)
         record("DivBackward2", (input, other), out, fitted(_div_rounded_backward, input, other))
         return out
-    if not isinstance(a, _ndarray):  # PyTorch's own decomposition: 4 / x is a product
-        if not isinstance(other, Tensor):
-            raise _no_tensor(input)
-        return mul(_reciprocal(other), input)
     dtype = common(a, b)
     if dtype.kind in "biu":
         dtype = get_default_dtype().numpy

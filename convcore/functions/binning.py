@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from convcore._creation.arguments import checked_int
 from convcore._dtype_names import C_NAMES
 from convcore._tensor import Tensor, wrap
 from convcore.engine.runtime.checks import plain
-from convcore.functions._support.arguments import check_arguments, check_kind, check_tensor
+from convcore.functions._support.arguments import check_arguments, check_kind, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.naming import names_arguments
@@ -149,10 +150,12 @@ def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
         No bins, or a range that is not finite or runs backwards.
     """
     check_tensor("histc", input)
+    min, max = number("histc", "min", min), number("histc", "max", max)
     if min > max:
         raise RuntimeError("torch.histc: max must be larger than min")
     check_kind("histogram_cpu", input, "f")
     array = input._array.reshape(-1)
+    bins = checked_int("histc", "bins", bins)
     if bins <= 0:
         raise RuntimeError(_NO_BINS.format(bins))
     low, high = _range("histc", array, (float(min), float(max)))
@@ -256,11 +259,18 @@ def _check_bins(input: Tensor, bins: Any, weight: Tensor | None) -> None:
 def _edges(array: np.ndarray, bins: Any, ends: Sequence[float] | None) -> np.ndarray:
     if isinstance(bins, Tensor):
         return bins._array
+    bins = checked_int("histogram", "bins", bins)
     if bins <= 0:
         raise RuntimeError(_NO_BINS.format(bins))
     if ends is None:
         ends = (float(array.min()), float(array.max())) if array.size else (0.0, 1.0)
-    low, high = _range("histogram", array, (ends[0], ends[1]))
+    if isinstance(ends, tuple | list) and len(ends) != 2:
+        raise RuntimeError(
+            "torch.histogramdd: for a 1-dimensional histogram range should have 2 elements, but "
+            f"got {len(ends)}"
+        )
+    first, last = ends
+    low, high = _range("histogram", array, (first, last))
     return np.linspace(low, high, bins + 1, dtype=array.dtype)
 
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from convcore._creation.arguments import checked_number
 from convcore._dtype import common, number_dtype
 from convcore._meta import NoValuesError, of_elements
 from convcore._reads import reads
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions._support.arguments import check_arguments, check_tensor
+from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
@@ -171,8 +173,10 @@ def isclose(
     a, b = input._array, other._array
     if a.dtype != b.dtype:
         raise RuntimeError(f"{scalar_name(a.dtype)} did not match {scalar_name(b.dtype)}")
+    rtol = checked_number("isclose", rtol, "rtol", True)
+    atol = checked_number("isclose", atol, "atol", True)
     for name, value in (("rtol", rtol), ("atol", atol)):
-        if value < 0:
+        if not value >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
     if a.shape != b.shape:
         broadcast_shape(a.shape, b.shape)
@@ -247,7 +251,7 @@ def unique(
         Compare the slices along this axis instead of the elements.
     """
     check_tensor("unique", input)
-    array = input._array
+    array, dim = input._array, None if dim is None else wrap_dim(dim, input._array.ndim)
     values, inverse, counts = np.unique(
         sortable(array), return_inverse=True, return_counts=True, axis=dim, equal_nan=False
     )

@@ -10,7 +10,7 @@ from convcore import _dtype
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.node import record
-from convcore.functions._support.arguments import check_arguments, check_tensor
+from convcore.functions._support.arguments import check_arguments, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions._support.naming import names_arguments
@@ -84,7 +84,7 @@ def pairwise_distance(
 def dist(input: Tensor, other: Tensor, p: float = 2.0) -> Tensor:
     """Return the p-norm of input - other, over all elements."""
     check_arguments("dist", input=input, other=other)
-    return norm(sub(input, other), p)
+    return norm(sub(input, other), number("dist", "p", p))
 
 
 @names_arguments
@@ -169,7 +169,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     check_tensor("pdist", input)
     if input._array.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input._array.ndim}D")
-    if p < 0:
+    if not number("pdist", "p", p) >= 0:
         raise RuntimeError("pdist only supports non-negative p values")
     first, second = np.triu_indices(len(input._array), 1)
     pairs = [index_select(input, 0, wrap(places)) for places in (first, second)]
@@ -183,9 +183,10 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     rank = input._array.ndim
     if rank < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {rank} dimensions")
-    if p <= 0:
+    p, maxnorm = number("renorm", "p", p), number("renorm", "maxnorm", maxnorm)
+    if not p > 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
-    if maxnorm < 0:
+    if not maxnorm >= 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     over = [axis for axis in range(rank) if axis != wrap_dim(dim, rank)]
     size = norm(input, p, over, True)

@@ -14,6 +14,7 @@ from operator import index
 from typing import Any
 
 from convcore._tensor import Tensor
+from convcore.engine.integers import as_int
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import mul
@@ -224,7 +225,7 @@ def _read(text: str, offset: int, where: str) -> Term:
 
 
 def _sublist(given: Any) -> Term:
-    term = [item if item is Ellipsis else index(item) for item in given]
+    term = [item if item is Ellipsis else as_int(item) for item in given]
     if any(item is not Ellipsis and not 0 <= item < len(LETTERS) for item in term):
         raise ValueError(
             "einsum(): subscript in subscript list is not within the valid range [0, 52)"

@@ -15,6 +15,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.engine.integers import as_int
 from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors
 from convcore.functions._support.dispatch import of_each
@@ -78,6 +79,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
     """
     check_tensor("polygamma", input)
     check_kind("polygamma", input, "fiub")
+    n = as_int(n)
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     if n == 0:
@@ -101,6 +103,7 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
         p is below 1.
     """
     check_tensor("mvlgamma", input)
+    p = as_int(p)
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     dtype = _as_float(np.empty(0, input._array.dtype)).dtype
@@ -149,11 +152,13 @@ def _incomplete(name: str, routine: str, a: Tensor, x: Tensor) -> Tensor:
     return out
 
 
+@names_arguments
 def _polygamma_of(self: Tensor, n: int) -> Tensor:
     """Return `polygamma` of the tensor."""
     return polygamma(n, self)
 
 
+@names_arguments
 def _polygamma_(self: Tensor, n: int) -> Tensor:
     """Replace the tensor, in place, by `polygamma` of it."""
     return self.copy_(polygamma(n, self))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _hints
-from convcore._creation.arguments import checked_number, element
+from convcore._creation.arguments import checked_number, element, factor
 from convcore._meta import meta
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd.node import describe, record
@@ -166,7 +166,7 @@ def _repeated_unknown(
 def _index_add(
     x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1, in_place: bool
 ) -> Tensor:
-    index, alpha = _vector("index_add", index), checked_number("index_add", alpha, "alpha")
+    index = _vector("index_add", index)
     axis = wrap_dim(dim, x._array.ndim)
     new = source._array
     if new.dtype != x._array.dtype:
@@ -174,6 +174,7 @@ def _index_add(
             f"index_add_(): self ({scalar_name(x._array.dtype)}) and source "
             f"({scalar_name(new.dtype)}) must have the same scalar type"
         )
+    alpha = factor("index_add", "alpha", alpha, new.dtype)
     indices = _checked_indices("index_add_", x._array, axis, index, new, RuntimeError)
 
     def change(array: np.ndarray) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from convcore._creation.arguments import checked_int, checked_number
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.engine.runtime.checks import plain
-from convcore.functions._support.arguments import check_kind, check_tensor
+from convcore.functions._support.arguments import check_kind, check_tensor, ints, number
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.naming import names_arguments
@@ -25,7 +26,7 @@ from convcore.functions.numerics import diff
 from convcore.functions.piecewise import where
 from convcore.functions.rearrange import flip
 from convcore.functions.reduce import cumsum, sum
-from convcore.functions.shape import movedim, reshape, unsqueeze
+from convcore.functions.shape import movedim, reshape, unsqueeze, wrap_dims
 from convcore.functions.slicing import slice_of
 
 __all__ = ["cumulative_trapezoid", "gradient", "logcumsumexp", "trapezoid", "trapz"]
@@ -78,7 +79,7 @@ def _trapezoids(y: Tensor, x: Tensor | None, dx: Any, axis: int) -> Tensor:
     size = y._array.shape[axis]
     doubled = add(slice_of(y, axis, 1, size), slice_of(y, axis, 0, max(size - 1, 0)))
     if x is None:
-        return mul(mul(doubled, dx), 0.5)
+        return mul(mul(doubled, number("trapezoid", "dx", dx)), 0.5)
     if x._array.ndim == 1:
         if x._array.size != size:
             raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
@@ -108,15 +109,14 @@ def gradient(
     """
     check_tensor("gradient", input)
     rank = input._array.ndim
-    dims = range(rank) if dim is None else [dim] if isinstance(dim, int) else dim
-    over = [wrap_dim(one, rank) for one in dims]
+    over = range(rank) if dim is None else wrap_dims(ints("gradient", "dim", dim), rank)
     steps = spacing if isinstance(spacing, Sequence) else [spacing] * len(over)
     if len(steps) != len(over):
         raise RuntimeError(
             "torch.gradient expected spacing to be unspecified, a scalar, or a list of length "
             f"equal to the number of dimensions, {len(over)}, but got a list of length {len(steps)}"
         )
-    if edge_order not in (1, 2):
+    if checked_int("gradient", "edge_order", edge_order) not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     return tuple([_slopes(input, axis, h, edge_order) for axis, h in zip(over, steps, strict=True)])
 
@@ -132,7 +132,7 @@ def _slopes(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
     if isinstance(spacing, Tensor) and spacing._array.ndim:
         steps = np.diff(spacing._array)
     else:
-        h = spacing._array if isinstance(spacing, Tensor) else 1.0 if spacing is None else spacing
+        h = checked_number("gradient", 1.0 if spacing is None else spacing, "spacing")
         x = cast(x, np.result_type(x._array, np.complex64)) if np.iscomplexobj(h) else x
         return div(_slopes_at(x, axis, np.ones(size - 1, x._array.dtype), edge_order), h)
     if steps.dtype.kind in "fc":

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from convcore._tensor import Tensor
-from convcore.engine.geometry import index, is_sequence
+from convcore.engine.geometry import indices, is_sequence
 from convcore.functions._support.arguments import check_arguments, check_optional, number, typename
 from convcore.functions.normalization import _Norm, _normalized
 
@@ -93,4 +93,4 @@ def _sizes(function: str, normalized_shape: Any) -> tuple[int, ...]:
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
             "element, but got normalized_shape = []"
         )
-    return tuple([index("normalized_shape", size) for size in normalized_shape])
+    return indices("normalized_shape", normalized_shape)

@@ -10,7 +10,7 @@ import numpy as np
 from convcore._dtype import can_cast_numpy, common
 from convcore._dtype_names import C_NAMES
 from convcore._tensor import Tensor, scalar_name, wrap
-from convcore.functions._support.arguments import check_arguments
+from convcore.functions._support.arguments import check_arguments, number
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.distance import at_least
@@ -50,6 +50,7 @@ def poisson_nll_loss(
     """
     check_arguments("poisson_nll_loss", input=input, target=target)
     reduction = _reduction(reduction, size_average, reduce)
+    eps = number("poisson_nll_loss", "eps", eps)
     if log_input:
         losses = sub(exp(input), mul(target, input))
     else:
@@ -94,6 +95,7 @@ def gaussian_nll_loss(
     """
     check_arguments("gaussian_nll_loss", input=input, target=target)
     if not isinstance(var, Tensor):
+        var = number("gaussian_nll_loss", "var", var)
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = mul(wrap(np.ones(input._array.shape, input._array.dtype)), var)

@@ -172,7 +172,10 @@ def triplet_margin_loss(
     """
     check_arguments("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
     reduction = _reduction(reduction, size_average, reduce)
-    margin = number("triplet_margin_loss", "margin", margin)
+    margin, p, eps = (
+        number("triplet_margin_loss", name, value)
+        for name, value in (("margin", margin), ("p", p), ("eps", eps))
+    )
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     distance = lambda x, y: pairwise_distance(x, y, p, eps)  # noqa: E731

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _hints
-from convcore._creation.arguments import checked_number
+from convcore._creation.arguments import factor
 from convcore._dtype_names import C_NAMES
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
@@ -538,9 +538,7 @@ def _product_sum(bias: Tensor, x: Tensor, y: Tensor, beta: Any, alpha: Any) -> T
     if c.ndim > out.ndim or c.shape != out.shape[out.ndim - c.ndim :]:
         c = broadcast_to(bias, out.shape)._array  # an error if it does not go
     name = "baddbmm" if batched else "addmm"
-    beta, alpha = checked_number(name, beta, "beta"), checked_number(name, alpha, "alpha")
-    if out.dtype.kind in "iu":
-        beta, alpha = int(beta), int(alpha)
+    beta, alpha = factor(name, "beta", beta, out.dtype), factor(name, "alpha", alpha, out.dtype)
     ignore_errstate(_add_into, out, c, beta, alpha)
     result = wrap(out)
     if mode.enabled:

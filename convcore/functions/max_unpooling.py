@@ -10,7 +10,7 @@ import numpy as np
 from convcore import engine
 from convcore._tensor import Tensor, scalar_name
 from convcore.engine.ranks import of_rank
-from convcore.functions._support.arguments import check_arguments, check_kind
+from convcore.functions._support.arguments import check_arguments, check_kind, ints
 from convcore.functions._support.linear_map import linear_map
 from convcore.functions.in_float32 import in_float32
 from convcore.functions.pooling import ints_per_axis
@@ -41,7 +41,10 @@ def _max_unpool(
         (n - 1) * s + k - 2 * p
         for n, s, k, p in zip(shape[-rank:], steps, kernel, pads, strict=True)
     )
-    sizes = usual if output_size is None else _checked_size(usual, steps, output_size)
+    if output_size is None:
+        sizes = usual
+    else:
+        sizes = _checked_size(usual, steps, ints(function, "output_size", output_size))
     check_kind(function, input, "f")
     forward = partial(engine.place_pixels, input_size=sizes)
     adjoint = partial(engine.gather_pixels, rank=rank)
@@ -70,6 +73,7 @@ def max_unpool1d(
     pads = (*ints_per_axis("max_unpool1d", "padding", padding, 1), 0)
     if output_size is not None:
         usual = (input._array.shape[-1] - 1) * steps[0] + kernel[0] - 2 * pads[0]
+        output_size = ints("max_unpool1d", "output_size", output_size)
         output_size = (*_checked_size((usual,), steps[:1], output_size), 1)
     planes, places = unsqueeze(input, -1), unsqueeze(indices, -1)
     return squeeze(_max_unpool(2, planes, places, kernel, steps, pads, output_size), -1)
@@ -141,9 +145,9 @@ def _check_shapes(rank: int, input: Tensor, indices: Tensor) -> None:
         )
 
 
-def _checked_size(usual: Ints, strides: Ints, output_size: Any) -> Ints:
+def _checked_size(usual: Ints, strides: Ints, sizes: Ints) -> Ints:
     """Return the spatial sizes asked for, each within a stride of the usual one."""
-    sizes, rank = tuple(output_size), len(usual)
+    rank = len(usual)
     if len(sizes) == rank + 2:
         sizes = sizes[2:]
     if len(sizes) != rank:

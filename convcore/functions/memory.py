@@ -211,7 +211,7 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
 @names_arguments
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Split a tensor along an axis into views of the given sizes."""
-    return split(input, list(split_sizes), dim)
+    return split(input, ints("split_with_sizes", "split_sizes", split_sizes), dim)
 
 
 def unsafe_split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -222,7 +222,7 @@ def unsafe_split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> t
 @names_arguments
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return copies of what `split_with_sizes` gives."""
-    return unsafe_split(input, list(split_sizes), dim)
+    return tuple([clone(part) for part in split_with_sizes(input, split_sizes, dim)])
 
 
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
@@ -335,6 +335,7 @@ def new_empty_strided(self: Tensor, size: Any, stride: Any, **kwargs: Any) -> Te
 @names_arguments
 def empty_strided(size: Any, stride: Any, **kwargs: Any) -> Tensor:
     """Return an uninitialised tensor with given strides; dtype and the like are as for `empty`."""
+    size, stride = ints("empty_strided", "size", size), ints("empty_strided", "stride", stride)
     if len(size) != len(stride):
         raise RuntimeError(
             f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "

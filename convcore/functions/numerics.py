@@ -11,6 +11,7 @@ from convcore._creation.arguments import leaf
 from convcore._device import check_device
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record
+from convcore.engine.integers import as_int
 from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_kind, check_optional, check_tensor
 from convcore.functions._support.axes import expand_to, wrap_dim
@@ -60,6 +61,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     check_optional("bincount", weights=weights)
     plain(input._array)  # on meta there is nothing to count
     array = input._array
+    minlength = as_int(minlength)
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if array.ndim == 1 and array.size == 0:
@@ -150,6 +152,7 @@ def diff(
     for more in (prepend, append):
         if more is not None:
             _check_neighbour(input._array.shape, more._array.shape, axis)
+    n = as_int(n)
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     if n == 0:
@@ -271,7 +274,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    found = np.unravel_index(indices._array.astype(np.int64), sizes)
+    found = np.unravel_index(indices._array.astype(np.int64), tuple(map(int, sizes)))
     return tuple([wrap(np.asarray(one, np.int64)) for one in found])
 
 
@@ -279,6 +282,7 @@ def _triangle(
     name: str, function: Any, row: int, col: int, offset: int, dtype: Any, device: Any
 ) -> Tensor:
     check_device(device)
+    row, col, offset = as_int(row), as_int(col), as_int(offset)
     for what, size in (("row", row), ("col", col)):
         if size < 0:
             raise RuntimeError(f"{what} must be non-negative, got{size}")

@@ -15,6 +15,7 @@ from convcore._meta import MetaArray, meta
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.engine.integers import as_dim, as_int
 from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_kind, check_tensor, refuse_complex
 from convcore.functions._support.axes import axes, expand_to, with_numpy_names, wrap_dim
@@ -272,7 +273,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     check_tensor("aminmax", input)
     check_kind("aminmax_cpu", input, "fViub")
     array = input._array
-    over = axes(() if dim is None else dim, array.ndim)
+    over = axes(() if dim is None else as_dim(dim), array.ndim)
     if array.size == 0:
         _refuse_empty("aminmax", input, dim)
     least, most = (
@@ -436,6 +437,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     refuse_complex("topk does not support complex dtypes on CPU", input)
     array = input._array
     along = wrap_dim(dim, array.ndim)
+    k = as_int(k)
     if not 0 <= k <= (array.shape[along] if array.ndim else 1):
         raise RuntimeError("selected index k out of range")
     index = _order(array, along, largest)

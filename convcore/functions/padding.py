@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor
-from convcore.engine.geometry import index, is_sequence
+from convcore.engine.geometry import indices, is_sequence
 from convcore.engine.layers.padding import MODES, pad_map, pad_maps
 from convcore.functions._support.arguments import check_tensor, computed
 from convcore.functions._support.kept import kept
@@ -93,7 +93,7 @@ def _pairs(pad: Any, ndim: int) -> Pairs:
         raise TypeError(
             f"pad(): argument 'pad' (position 2) must be tuple of ints, not {type(pad).__name__}"
         )
-    pads = [index("pad", p) for p in pad]
+    pads = indices("pad", pad)
     if len(pads) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if len(pads) > 2 * ndim:

@@ -11,7 +11,7 @@ from convcore import engine
 from convcore._meta import MetaArray, meta
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
-from convcore.engine.geometry import Axis, index, is_sequence
+from convcore.engine.geometry import Axis, index, indices, is_sequence
 from convcore.engine.runtime import layout
 from convcore.functions._support.arguments import check_kind, check_tensor, computed
 from convcore.functions.in_float32 import in_float32
@@ -306,7 +306,8 @@ def _pair(name: str, value: Any) -> Pair:
     values = tuple(value) if is_sequence(value) else (value, value)
     if len(values) != 2:
         raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(values)}")
-    return index(name, values[0]), index(name, values[1])
+    first, second = indices(name, values)
+    return first, second
 
 
 def _window(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Window:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import element
+from convcore._creation.arguments import checked_number, element
 from convcore._dtype import INEXACT, result_numpy
 from convcore._limits import finfo
 from convcore._meta import NoValuesError, of_elements
@@ -173,6 +173,8 @@ def clamp_min(input: Tensor, min: Any) -> Tensor:
     check_tensor("clamp_min", input)
     if isinstance(min, Tensor):
         return _clamp_to_tensors(input, min, None, "ClampMinBackward1")
+    if min is None:
+        number("clamp_min", "min", min)
     return _clamp(input, min, None, "ClampMinBackward0")
 
 
@@ -182,14 +184,16 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
     check_tensor("clamp_max", input)
     if isinstance(max, Tensor):
         return _clamp_to_tensors(input, None, max, "ClampMaxBackward1")
+    if max is None:
+        number("clamp_max", "max", max)
     return _clamp(input, None, max, "ClampMaxBackward0")
 
 
 def _clamp(x: Tensor, low: Any, high: Any, name: str) -> Tensor:
     refuse_complex(_UNCLAMPED, x, error=NotImplementedError)
     array = x._array
-    low = None if low is None else operand(low, "clamp")
-    high = None if high is None else operand(high, "clamp")
+    low = None if low is None else checked_number("clamp", low, "min", True)
+    high = None if high is None else checked_number("clamp", high, "max", True)
     if array.dtype.kind == "f":
         array = clipped(array, low, high)
     else:

@@ -16,7 +16,7 @@ from convcore import engine
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
-from convcore.engine.geometry import index, is_sequence
+from convcore.engine.geometry import index, indices, is_sequence
 from convcore.engine.layers.avg_pooling import avg_pool_maps
 from convcore.engine.layers.global_avg_pooling import global_avg_pool
 from convcore.engine.layers.max_pooling import MaxPool, adaptive_max_pool_of, max_pool_of
@@ -485,7 +485,7 @@ def ints_per_axis(function: str, name: str, value: Any, rank: int, omitted: str 
         raise RuntimeError(
             f"{function}: {name} must either be {omitted}a single int, or a tuple of {COUNTS[rank]}"
         )
-    return tuple(index(name, v) for v in values) * (rank if len(values) == 1 else 1)
+    return indices(name, values) * (rank if len(values) == 1 else 1)
 
 
 def _stride(function: str, value: Any, rank: int) -> Ints | None:
@@ -497,6 +497,11 @@ def _stride(function: str, value: Any, rank: int) -> Ints | None:
 
 def _output_size(function: str, value: Any, input: Tensor, rank: int) -> Ints:
     """Return the output's sizes, None being the input's."""
+    if value is None:
+        raise TypeError(
+            f"{function}(): argument 'output_size' (position 2) must be int or tuple of ints, not "
+            "NoneType"
+        )
     values = tuple(value) if is_sequence(value) else (value,) * rank
     if len(values) != rank:
         raise RuntimeError(f"{function}: output_size must be {rank}")

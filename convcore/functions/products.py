@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import get_default_dtype
+from convcore._creation.arguments import checked_int, factor
+from convcore._dtype import get_default_dtype, result_numpy
 from convcore._tensor import Tensor, wrap
+from convcore.engine.integers import as_int
 from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions._support.naming import names_arguments
-from convcore.functions.arithmetic import add, conj, div, mul, sub
+from convcore.functions.arithmetic import add, checked_scale, conj, div, mul, sub
 from convcore.functions.broadcast import broadcast_tensors
 from convcore.functions.complex_parts import imag, real
 from convcore.functions.convert import clone
@@ -94,9 +96,10 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     check_tensor("vander", x)
     if x._array.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
-    if N is not None and N < 0:
+    N = x._array.size if N is None else as_int(N)
+    if N < 0:
         raise RuntimeError("N must be non-negative.")
-    powers = np.arange(x._array.size if N is None else N)
+    powers = np.arange(N)
     return pow(unsqueeze(x, -1), wrap(powers if increasing else powers[::-1].copy()))
 
 
@@ -142,6 +145,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     check_tensor("combinations", input)
     if input._array.ndim != 1:
         raise RuntimeError("Expect a 1D vector, but got shape " + str(list(input._array.shape)))
+    r = as_int(r)
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     size = input._array.size
@@ -196,6 +200,7 @@ def cov(
     weight: Any = 1 if weights is None else weights
     total = number if weights is None else sum(weights)
     middle = div(sum(mul(x, weight), 1, True), total)
+    correction = checked_int("cov", "correction", correction)
     norm = sub(total, correction)
     if weights is not None and aweights is not None:
         norm = sub(total, div(mul(sum(mul(weights, aweights)), correction), total))
@@ -236,7 +241,13 @@ def corrcoef(input: Tensor) -> Tensor:
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return beta * input + alpha * the outer product of two vectors."""
     check_arguments("addr", input=input, vec1=vec1, vec2=vec2)
-    return _added(input, outer(vec1, vec2), beta, alpha)
+    product = outer(vec1, vec2)
+    dtype = result_numpy(input._array, product._array)
+    beta, alpha = (
+        checked_scale("addr", name, value, dtype)
+        for name, value in (("beta", beta), ("alpha", alpha))
+    )
+    return _added(input, product, beta, alpha)
 
 
 @names_arguments
@@ -245,7 +256,10 @@ def addbmm(
 ) -> Tensor:
     """Return beta * input + alpha * the sum of the products of two batches of matrices."""
     check_arguments("addbmm", input=input, batch1=batch1, batch2=batch2)
-    return _added(input, sum(bmm(batch1, batch2), 0), beta, alpha)
+    product = sum(bmm(batch1, batch2), 0)
+    dtype = product._array.dtype
+    beta, alpha = factor("addbmm", "beta", beta, dtype), factor("addbmm", "alpha", alpha, dtype)
+    return _added(input, product, beta, alpha)
 
 
 def _added(x: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:

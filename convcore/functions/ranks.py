@@ -8,6 +8,7 @@ import numpy as np
 
 from convcore._meta import empty_beside
 from convcore._tensor import Tensor, wrap
+from convcore.engine.integers import as_int
 from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_kind, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
@@ -181,6 +182,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pic
     check_kind("kthvalue_cpu", input, "fiub")
     array = input._array
     along = _non_empty_axis("kthvalue", input, dim)
+    k = as_int(k)
     if not 1 <= k <= (array.shape[along] if array.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {along}")
     index: Any = np.zeros((), np.int64)

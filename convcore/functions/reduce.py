@@ -17,6 +17,7 @@ from convcore._dtype import cast as cast_array
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
+from convcore.engine.integers import as_dim
 from convcore.functions._support.arguments import check_tensor, number
 from convcore.functions._support.axes import (
     axes,
@@ -155,7 +156,7 @@ def prod(
     """Return the product of all elements, or over one axis; of integers and bools as int64."""
     check_tensor("prod", input)
     array = _as_summed(input._array, dtype)
-    over = axes(dim, array.ndim)
+    over = axes(None if dim is None else as_dim(dim), array.ndim)
     narrow = array.dtype.char in "eE"  # multiplied in float32, and rounded once
     factors = array.astype(np.float32) if narrow else array
     options = {"dtype": factors.dtype, "keepdims": keepdim}  # NumPy would widen small integers
@@ -366,6 +367,8 @@ def _norm_backward(p: float, over: tuple[int, ...], shape: tuple[int, ...]) -> A
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """Return the logarithm of the sum of exponentials over some axes, without overflow."""
     check_tensor("logsumexp", input)
+    if dim is None:
+        raise TypeError("logsumexp(): argument 'dim' must be int or tuple of ints, not NoneType")
     array = input._array
     if array.dtype.kind not in "fcV":
         array = array.astype(get_default_dtype().numpy)

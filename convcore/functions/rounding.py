@@ -10,6 +10,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.engine.integers import as_int
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.errstate import ignore_errstate
@@ -49,6 +50,7 @@ trunc = _to_integers(np.trunc, "each element without its fraction")
 @names_arguments
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """Return each element rounded to ``decimals`` places, halves to the even neighbour."""
+    decimals = as_int(decimals)
     if decimals == 0:
         return step("RoundBackward0", _rounded(np.rint), input)
     if not -400 < decimals < 400:

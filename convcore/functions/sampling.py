@@ -10,7 +10,7 @@ import numpy as np
 from convcore._dtype import FLOATING
 from convcore._tensor import Tensor, scalar_name
 from convcore.autograd.views import write
-from convcore.functions._support.arguments import check_kind
+from convcore.functions._support.arguments import check_kind, number
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.piecewise import zeros_like
@@ -147,6 +147,7 @@ def cauchy_(
             "Cauchy distribution is a continuous probability distribution. dtype must be a "
             f"floating point but you specified {scalar_name(self._array.dtype)}"
         )
+    median, sigma = number("cauchy_", "median", median), number("cauchy_", "sigma", sigma)
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     transform = lambda u: median + sigma * np.tan(np.pi * (u - 0.5))  # noqa: E731
@@ -179,6 +180,7 @@ def log_normal_(
     RuntimeError
         std is not above 0.
     """
+    mean, std = number("log_normal_", "mean", mean), number("log_normal_", "std", std)
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     check_kind("log_normal_cpu", self, "f")

@@ -10,6 +10,7 @@ import numpy as np
 from convcore._tensor import Tensor, contiguous_format, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.engine.integers import as_int
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions._support.naming import names_arguments
@@ -263,7 +264,7 @@ def slice_scatter(
     check_arguments("slice_scatter", input=input, src=src)
     axis = wrap_dim(dim, input._array.ndim)
     first, last, _ = slice(start, end).indices(input._array.shape[axis])
-    part = lambda x: slice_of(x, axis, first, max(first, last), step)  # noqa: E731
+    part = lambda x: slice_of(x, axis, first, max(first, last), as_int(step))  # noqa: E731
     return _replaced("SliceScatterBackward0", input, src, part)
 
 

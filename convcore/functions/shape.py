@@ -17,7 +17,7 @@ from convcore import _dtype
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import describe, record
-from convcore.functions._support.arguments import check_tensor, ints
+from convcore.functions._support.arguments import check_tensor, ints, typename
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import conj
@@ -423,6 +423,11 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     rank = input._array.ndim
     sources = tuple(source) if isinstance(source, tuple | list) else (source,)
     targets = tuple(destination) if isinstance(destination, tuple | list) else (destination,)
+    if isinstance(source, tuple | list) != isinstance(destination, tuple | list):
+        raise TypeError(
+            "movedim(): arguments 'source' and 'destination' must be two ints or two tuples of "
+            f"ints, not {typename(source)} and {typename(destination)}"
+        )
     if len(sources) != len(targets):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should "

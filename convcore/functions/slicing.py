@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from operator import index as as_int
 from operator import itemgetter
 from typing import Any
 
@@ -18,6 +17,7 @@ from convcore._meta import empty_beside
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
 from convcore.autograd.node import describe, record
+from convcore.engine.integers import as_int
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.in_place import in_place_methods
@@ -96,6 +96,7 @@ def narrow(input: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
     if isinstance(start, Tensor) and (start._array.ndim or start._array.dtype.kind not in "iu"):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
     first, size = as_int(start), shape[axis]
+    length = as_int(length)
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
     if not -size <= first <= size:
@@ -201,7 +202,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     if a == b:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
 
-    step = partial(diagonal_of, offset=offset, a=a, b=b)
+    step = partial(diagonal_of, offset=as_int(offset), a=a, b=b)
     return picked(input, step, "DiagonalBackward0")
 
 
@@ -222,7 +223,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     a, b = wrap_dim(dim1, len(shape) + 1), wrap_dim(dim2, len(shape) + 1)
     if a == b:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    sizes = list(shape[:-1])
+    offset, sizes = as_int(offset), list(shape[:-1])
     for axis in sorted((a, b)):
         sizes.insert(axis, shape[-1] + abs(offset))
     array = empty_beside(input._array, tuple(sizes), input._array.dtype)
@@ -243,6 +244,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
         The tensor is neither.
     """
     check_tensor("diag", input)
+    diagonal = as_int(diagonal)
     rank = input._array.ndim
     if rank == 1:
         return diag_embed(input, diagonal)
@@ -271,6 +273,8 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
 def _triangle(x: Tensor, function: Any, offset: int, name: str) -> Tensor:
     if x._array.ndim < 2:
         raise RuntimeError(f"{name[:4].lower()}: input tensor must have at least 2 dimensions")
+    if offset.__class__ is not int:
+        offset = as_int(offset)
     out = wrap(function(x._array, offset))
     record(name, (x,), out, lambda needs, grad: _triangle(grad, function, offset, name))
     return out

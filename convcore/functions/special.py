@@ -11,7 +11,7 @@ from convcore._dtype import result_numpy
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
-from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors
+from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors, number
 from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions._support.scipy_special import of_one, of_two
@@ -130,6 +130,7 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     check_tensor("logit", input)
     check_kind("logit_cpu", input, "fiub")
     if eps is not None:
+        eps = number("logit", "eps", eps)
         input = clamp(input, eps, 1 - eps)
     x = _as_float(input._array)
     out = wrap(of_each(lambda x: np.asarray(np.log(x / (1 - x)), x.dtype), x, warns=True))

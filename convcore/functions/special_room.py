@@ -122,6 +122,8 @@ def xlog1py(input: Any, other: Any) -> Tensor:
 def _floats(function: str, *given: Any) -> list[Tensor]:
     """Return operands as Tensors, of the default floating-point dtype if all are integers."""
     values = [operand(one, function) for one in given]
+    if not any(isinstance(one, Tensor) for one in values):
+        raise TypeError(f"{function}: one of the arguments must be Tensor, got two numbers")
     tensors = [
         one if isinstance(one, Tensor) else wrap(_as_float(np.asarray(one, np.float32)))
         for one in values

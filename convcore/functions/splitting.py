@@ -11,7 +11,7 @@ from convcore._creation.arguments import checked_int
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import describe
-from convcore.functions._support.arguments import check_arguments, check_tensor, ints
+from convcore.functions._support.arguments import check_arguments, check_tensor, ints, is_int
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.joining import cat, stack
 from convcore.functions.shape import wrap_dim
@@ -166,7 +166,8 @@ def tensor_split(
     if isinstance(given[0], Tensor):
         _check_places(given[0]._array)
     where: Any = given[0].tolist() if isinstance(given[0], Tensor) else given[0]
-    if isinstance(where, int):
+    if where is sections or is_int(where):
+        where = checked_int("tensor_split", "sections", where)
         if where <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {where}")
         _check_number("sections", where, shape[axis])

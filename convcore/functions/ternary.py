@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_number
+from convcore._creation.arguments import checked_number, factor
 from convcore._dtype import common, result_numpy
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
@@ -134,8 +134,8 @@ def _add_scaled(
     if not arrays[0].dtype == arrays[1].dtype == arrays[2].dtype:
         dtype = result_numpy(*arrays)  # of all three: a product of bytes would wrap around
         arrays = [array.astype(dtype) for array in arrays]
-    if arrays[0].dtype.kind in "iu":
-        value = int(value)  # a fraction is cut off, as in PyTorch
+    if value.__class__ is not int:
+        value = factor(node.lower(), "value", value, arrays[0].dtype)
     change = compute(ufunc, *arrays[1:])
     if value != 1:
         change = compute(np.multiply, change, value)

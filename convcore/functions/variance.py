@@ -115,7 +115,7 @@ def _input_gradient(grad: Tensor, x: Tensor, y: Any, over: tuple[int, ...], slop
 
 def _corrected(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
     """Return ``dim`` and ``correction``, translated from the older arguments if those are given."""
-    if isinstance(dim, bool):
+    if isinstance(dim, bool) and unbiased is None:
         dim, unbiased = None, dim
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)

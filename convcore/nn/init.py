@@ -16,6 +16,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.views import check_writable
+from convcore.functions._support.arguments import number
 from convcore.functions._support.naming import names_arguments
 from convcore.random import fill_normal, fill_uniform, randperm
 
@@ -188,6 +189,7 @@ def _draw(tensor: Tensor, fill: Callable, *args: Any) -> Tensor:
     return tensor
 
 
+@names_arguments
 def trunc_normal_(
     tensor: Tensor,
     mean: float = 0.0,
@@ -380,6 +382,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     """
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
+    gain = number("orthogonal_", "gain", gain)
     return _draw(tensor, _fill_orthogonal, gain, generator) if tensor.numel() else tensor
 
 
@@ -425,7 +428,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape
-    zeros = math.ceil(sparsity * rows)
+    zeros = math.ceil(number("sparse_", "sparsity", sparsity) * rows)
     normal_(tensor, 0, std, generator)
     for column in range(columns):
         tensor._array[randperm(rows)._array[:zeros], column] = 0

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, check_tensor, checked_int, leaf, shape
+from convcore._creation.arguments import (
+    DtypeLike,
+    check_tensor,
+    checked_int,
+    checked_number,
+    leaf,
+    shape,
+)
 from convcore._creation.memory import array_like
 from convcore._creation.out import out_dtype
 from convcore._device import check_device, is_meta
@@ -46,6 +53,8 @@ def bernoulli(
     array = array_like("bernoulli", input, None, None, contiguous_format)
     if p is None:
         check_floating("bernoulli", array)
+    else:
+        p = checked_number("bernoulli", p, "p", real=True)
     if out is not None:
         array = np.empty(array.shape, out_dtype("bernoulli", out, None))
     fill_bernoulli(array, input._array if p is None else p, generator)
@@ -73,7 +82,7 @@ def randperm(
     tensor([0, 1, 3, 2])
     """
     check_device(device, layout)
-    (n,) = shape("randperm", (n,))
+    (n,) = shape("randperm", (checked_int("randperm", "n", n),))
     if out is not None:
         kind = out_dtype("randperm", out, dtype)
     else:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, checked_int, leaf, shape
+from convcore._creation.arguments import DtypeLike, checked_int, checked_number, leaf, shape
 from convcore._creation.memory import array_like
 from convcore._creation.out import out_dtype
 from convcore._device import check_device, is_meta
@@ -164,7 +164,10 @@ def normal(
         array = _empty(shape("normal", (size,)), kind, device)
         fill_normal(array, mean, std, generator)  # type: ignore[arg-type]  # they are numbers
         return leaf(array, requires_grad, device, out)
-    center, scale = (getattr(given, "_array", given) for given in (mean, std))
+    center, scale = (
+        given._array if isinstance(given, Tensor) else checked_number("normal", given, name, True)
+        for name, given in (("mean", mean), ("std", std))
+    )
     if np.any(np.less(scale, 0)):
         one = not isinstance(std, Tensor)
         found = f"std >= 0.0, but found std {std:g}" if one else "all elements of std >= 0.0"

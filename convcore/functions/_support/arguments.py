@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import index as as_int
 from typing import Any
 
 from convcore import _hints
@@ -11,6 +10,7 @@ from convcore._creation.arguments import checked_number
 from convcore._dtype import common
 from convcore._tensor import Tensor, scalar_name
 from convcore.autograd.grad_mode import mode
+from convcore.engine.integers import as_int, as_ints
 from convcore.functions._support.errstate import ignore_errstate
 
 
@@ -73,6 +73,10 @@ def ints(function: str, name: str, first: Any, more: tuple = ()) -> tuple[int, .
     given = first if is_sequence else (first, *more)
     try:
         return tuple([number if number.__class__ is int else as_int(number) for number in given])
+    except TypeError:
+        pass
+    try:
+        return as_ints(given)  # bools behind the first
     except TypeError:
         raise _no_ints(function, name, given, is_sequence or bool(more)) from None
 

@@ -11,6 +11,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.autograd.views import view
+from convcore.engine.integers import as_dim
 from convcore.engine.layers.reduce import total as total_by_kernel
 from convcore.functions._support.naming import UNNAMED, explained
 
@@ -29,9 +30,8 @@ def wrap_dim(dim: Any, rank: int) -> int:
     TypeError
         ``dim`` is no int.
     """
-    if not hasattr(dim, "__index__"):
-        raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
-    dim = dim.__index__()
+    if dim.__class__ is not int:
+        dim = as_dim(dim)
     limit = rank or 1
     if not -limit <= dim < limit:
         raise IndexError(

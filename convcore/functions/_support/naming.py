@@ -41,6 +41,8 @@ def explained(name: str, function: Callable, error: Exception, args: tuple, kwar
     """Return the error to raise for one of a call: it names the argument, if one is to blame."""
     if isinstance(error, TypeError):
         _misnamed.hint_keyword(error, function)
+    if hasattr(error, "__notes__"):  # a hint says already what was meant
+        return error
     in_own_words, text = isinstance(error, TypeError | ValueError), str(error)
     if in_own_words and ("argument '" in text or not _OWN_WORDS.search(text)):
         return error
@@ -52,7 +54,7 @@ def explained(name: str, function: Callable, error: Exception, args: tuple, kwar
         return _misfit(name, function, error, given, len(args)) or error
     for to_blame in _judges(error):
         for position, (argument, value) in enumerate(given.items(), 1):
-            for one in (value, *value) if isinstance(value, list | tuple) else (value,):
+            for one in (value, *_elements(value)):
                 if to_blame(one):
                     place = f"{name}(): argument '{argument}' (position {position})"
                     if isinstance(error, AttributeError):
@@ -61,13 +63,20 @@ def explained(name: str, function: Callable, error: Exception, args: tuple, kwar
     return error
 
 
+def _elements(value: Any) -> Iterable[Any]:
+    """Return the elements of a sequence; of what is used up by that, or is none, nothing."""
+    if isinstance(value, np.ndarray):
+        return value.flat
+    return value if isinstance(value, list | tuple | str | bytes) else ()
+
+
 def _judges(error: Exception) -> tuple[Callable[[Any], bool], ...]:
     """Return what to ask of each argument whether it is to blame: the surest question first."""
     if not isinstance(error, AttributeError):
         return (_is_too_large,)
     found = error.obj
     lacks = lambda value: value is found and not isinstance(value, Tensor)  # noqa: E731
-    if type(found) not in (bool, int, float, complex):
+    if not isinstance(found, int | float | complex | np.generic):
         return (lacks,)
     # A number that may have been made of the argument.
     return lacks, lambda value: isinstance(value, bool | int | float | complex | np.generic)
@@ -102,12 +111,18 @@ def _misfit(
         if parameter.kind is parameter.VAR_POSITIONAL:
             value = value[0] if len(value) == 1 and isinstance(value[0], list | tuple) else value
             kinds = kinds and (("Sequence", kinds),)
-        named = f"'{type(value).__name__}'" in str(error) and not isinstance(value, Tensor)
-        if not kinds and suspect is None and named:
+        if not kinds and suspect is None and _is_named(value, str(error)):
             suspect = TypeError(f"{place} cannot be {typename(value)}: {error}")
         if kinds and value is not parameter.default and not _fits(value, kinds):
             return TypeError(f"{place} must be {_allowed(kinds)}, {_found(value, kinds)}")
     return suspect
+
+
+def _is_named(value: Any, text: str) -> bool:
+    """Return whether an error speaks of a value's type, or of NumPy's for it."""
+    if isinstance(value, np.ndarray) and value.dtype.kind not in "biufcV":
+        return True  # no tensor is of that, and whatever is said of elements means these
+    return f"'{type(value).__name__}'" in text and not isinstance(value, Tensor)
 
 
 @functools.cache

@@ -52,6 +52,7 @@ def vector_norm(
     check_arguments("linalg_vector_norm", x=x)
     if isinstance(ord, str):
         raise TypeError("linalg_vector_norm(): argument 'ord' (position 2) must be Number, not str")
+    ord = number("linalg_vector_norm", "ord", ord)
     over = axes(dim, x._array.ndim)
     if (ord < 0 or math.isinf(ord)) and 0 in [x._array.shape[axis] for axis in over]:
         raise RuntimeError(

@@ -16,6 +16,7 @@ import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
+from convcore.engine.integers import as_int
 from convcore.engine.runtime.checks import plain
 from convcore.functions import products, slicing
 from convcore.functions._support.arguments import check_arguments, check_kind, check_optional
@@ -77,6 +78,7 @@ def _exp_backward(needs: Needs, grad: Tensor, A: Tensor) -> Tensor:
 def matrix_power(A: Tensor, n: int) -> Tensor:
     """Return each square matrix to an integer power, of its inverse if ``n`` is negative."""
     check_arguments("linalg_matrix_power", A=A)
+    n = as_int(n)
     shape = A._array.shape
     if len(shape) < 2 or shape[-2] != shape[-1] or n < 0:
         check_square("linalg.matrix_power", A)

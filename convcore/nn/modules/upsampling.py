@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from convcore._tensor import Tensor
-from convcore.engine.geometry import is_sequence
+from convcore.functions._support.arguments import typename
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
 
@@ -38,10 +40,15 @@ class Upsample(Module):
         super().__init__()
         self.name = type(self).__name__
         self.size = size
-        if is_sequence(scale_factor):
-            self.scale_factor: Any = tuple(float(factor) for factor in scale_factor)
-        else:
+        if isinstance(scale_factor, tuple):
+            self.scale_factor: Any = tuple(map(float, scale_factor))
+        elif scale_factor is None or isinstance(scale_factor, int | float | np.generic | Tensor):
             self.scale_factor = float(scale_factor) if scale_factor else None
+        else:
+            raise TypeError(
+                f"{type(self).__name__}(): argument 'scale_factor' must be a number or a tuple of "
+                f"numbers, not {typename(scale_factor)}"
+            )
         self.mode = mode
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor

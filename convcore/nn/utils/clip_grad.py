@@ -14,7 +14,7 @@ from convcore import _creation, _hints
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.engine.layers import clip_grad
-from convcore.functions._support.arguments import number
+from convcore.functions._support.arguments import number, typename
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.joining import stack
 from convcore.functions.reduce import norm
@@ -27,13 +27,11 @@ __all__ = [
     "get_total_norm",
 ]
 
-Tensors = Tensor | Iterable[Tensor]
-
 # Added to the norm, which may be zero, before dividing by it.
 _TINY = 1e-6
 
 
-def _listed(tensors: Tensors) -> list[Tensor]:
+def _listed(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
     try:
         return [tensors] if isinstance(tensors, Tensor) else list(tensors)
     except TypeError as error:
@@ -42,7 +40,7 @@ def _listed(tensors: Tensors) -> list[Tensor]:
         raise
 
 
-def _grads(parameters: Tensors) -> list[Tensor]:
+def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     """Return the gradients of those parameters that have one."""
     grads = [parameter.grad for parameter in _listed(parameters)]
     return [grad for grad in grads if grad is not None]
@@ -51,7 +49,7 @@ def _grads(parameters: Tensors) -> list[Tensor]:
 @names_arguments
 @no_grad()
 def get_total_norm(
-    tensors: Tensors,
+    tensors: Tensor | Iterable[Tensor],
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
@@ -97,7 +95,7 @@ def get_total_norm(
 @names_arguments
 @no_grad()
 def clip_grads_with_norm_(
-    parameters: Tensors,
+    parameters: Tensor | Iterable[Tensor],
     max_norm: float,
     total_norm: Tensor,
     foreach: bool | None = None,
@@ -111,6 +109,11 @@ def clip_grads_with_norm_(
     total_norm : Tensor
         The result of `get_total_norm`.
     """
+    if not isinstance(total_norm, Tensor):
+        raise TypeError(
+            "clip_grads_with_norm_(): argument 'total_norm' (position 3) must be Tensor, not "
+            f"{typename(total_norm)}"
+        )
     factor = (float(max_norm) / (total_norm + _TINY)).clamp(max=1.0)
     for grad in _grads(parameters):
         if not clip_grad.has_kernel([grad._array]):
@@ -120,9 +123,10 @@ def clip_grads_with_norm_(
             grad._counter[0] += 1
 
 
+@names_arguments
 @no_grad()
 def clip_grad_norm_(
-    parameters: Tensors,
+    parameters: Tensor | Iterable[Tensor],
     max_norm: float,
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
@@ -161,7 +165,7 @@ def clip_grad_norm_(
 
 
 def clip_grad_norm(
-    parameters: Tensors,
+    parameters: Tensor | Iterable[Tensor],
     max_norm: float,
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
@@ -179,7 +183,9 @@ def clip_grad_norm(
 
 @names_arguments
 @no_grad()
-def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
+def clip_grad_value_(
+    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
+) -> None:
     """Clip each element of the gradients in place to [-clip_value, clip_value].
 
     Parameters

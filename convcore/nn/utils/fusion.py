@@ -7,6 +7,7 @@ from typing import Any
 
 from convcore._creation import ones_like, zeros_like
 from convcore._tensor import Tensor
+from convcore.functions._support.arguments import check_arguments, check_optional
 from convcore.functions._support.naming import names_arguments
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter
@@ -64,6 +65,8 @@ def fuse_conv_bn_weights(
     transpose : bool
         Whether the convolution is transposed: its output channels are along axis 1.
     """
+    check_arguments("fuse_conv_bn_weights", conv_w=conv_w)
+    check_optional("fuse_conv_bn_weights", bn_rv=bn_rv)
     dtypes = conv_w.dtype, conv_w.dtype if conv_b is None else conv_b.dtype
     conv_b = zeros_like(bn_rm) if conv_b is None else conv_b
     bn_w = ones_like(bn_rm) if bn_w is None else bn_w
