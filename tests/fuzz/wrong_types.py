@@ -6,8 +6,8 @@
 
 A call is drawn that is right; then one argument alone, or an element of a list, is changed to each
 of WRONG.  A finding is an error in the interpreter's or NumPy's own words, which name no argument,
-and a string, or the like, that is taken where PyTorch refuses it.  Flags are left out: what they
-are given counts by its truth.  Children make the calls (functions.py).
+and a type that is taken where PyTorch refuses it, or refused where PyTorch takes it.  Flags are
+left out: what they are given counts by its truth.  Children make the calls (functions.py).
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ PLACES = (*functions.PLACES, "nn", "nn.init", "nn.utils", "nn.utils.rnn")
 TRIES = 300  # draws, until a call is right
 
 WRONG = ("2", b"2", None, [1], {}, object(), math.nan, 1, np.array(["2"], object), np.array("2"))
-# What no argument is that takes a number, a shape or a tensor.
-NEVER = (0, 1, 4, 5, 8, 9)
+WRONG += (True, 1.5, 1j, np.float32(1), np.int64(1), np.ones(1), -1)
+# (place, value and what, why that is as it should be)
+KNOWN = (
+    (r".*", r"None: taken", "as if it were not given"),
+    (r".*\((input|other|exponent|elements|tensor1|bn_w)\)", r"array.*: taken", "as operators do"),
+)
 # Arguments that say what is done with the result, or take any value there is.
 _LEFT_OUT = re.compile(r"^(out|generator|device|layout|requires_grad|pin_memory|names?|dtype|_.*)$")
 # The interpreter's and NumPy's words for what they were given, not knowing for what.
@@ -142,11 +146,12 @@ def call(number: int, only: str, compare: bool) -> tuple[Any, str]:
     given = list(drawn[1:])
     ours = functions.built(convcore, given)
     _, error = functions._called(place.function, convcore, *ours)
+    said = ""
     if error is not None:
         said = functions._bad_error(error) or _unclear(place, error)
-        return place, said and f"{WRONG[which]!r}: {said}"
-    taken = which in NEVER and compare and _only_pytorch_refuses(place, seed, given)
-    return place, f"{WRONG[which]!r}: taken" if taken else ""
+    if compare and not said:
+        said = _unlike_pytorch(place, seed, given, error)
+    return place, f"{WRONG[which]!r}: {said}" if said and not _is_known(place, which, said) else ""
 
 
 def _unclear(place: Place, error: Exception) -> str:
@@ -157,18 +162,41 @@ def _unclear(place: Place, error: Exception) -> str:
     return f"{type(error).__name__}: {text} @ {functions._where(error)}"
 
 
-def _only_pytorch_refuses(place: Place, seed: int, given: list) -> bool:
-    """Return whether PyTorch makes the right call, and not the wrong one."""
+def _is_known(place: Place, which: int, said: str) -> bool:
+    text = f"{WRONG[which]!r}: {said}"
+    return any(re.fullmatch(a, str(place)) and re.match(b, text) for a, b, _ in KNOWN)
+
+
+def _unlike_pytorch(place: Place, seed: int, given: list, error: Exception | None) -> str:
+    """Return how a call's outcome differs from PyTorch's, which makes the right call; '' if not.
+
+    Of errors the TypeErrors count: others are about values.
+    """
+    if error is not None and not isinstance(error, TypeError):
+        return ""
+    if _of_pytorch(place.function, list(_right(place.function, seed)[1:])) is not None:
+        return ""
+    theirs = _of_pytorch(place.function, given)
+    if error is not None:
+        return f"refused: {error}" if theirs is None else ""
+    return "taken" if isinstance(theirs, TypeError) and _has_place(place, seed) else ""
+
+
+def _of_pytorch(function: Any, given: list) -> Exception | None:
+    """Return PyTorch's error of a call, if it has the function."""
     import torch
 
-    function = place.function
     if function.of(torch) is None:
-        return False
-    both = list(_right(place.function, seed)[1:]), given
-    right, wrong = (
-        functions._called(function, torch, *functions.built(torch, one))[1] for one in both
-    )
-    return right is None and wrong is not None
+        return NotImplementedError()
+    return functions._called(function, torch, *functions.built(torch, given))[1]
+
+
+@functools.cache
+def _has_place(place: Place, seed: int) -> bool:
+    """Return whether PyTorch's function has such an argument: takes there anything at all."""
+    calls = [_drawn(place, seed, wrong) for wrong in WRONG]
+    errors = [_of_pytorch(place.function, list(drawn[1:])) for drawn in calls if drawn]
+    return not all(isinstance(error, TypeError) for error in errors)
 
 
 def _numbered(number: int, only: str) -> tuple[Place, int]:
