@@ -5,19 +5,15 @@ The long form is ``python tests/fuzz/far_integers.py``.
 
 from __future__ import annotations
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-
 import numpy as np
 import pytest
+from scripts import fuzz_script
 
 import convcore
 from convcore import distributed, nn
 from convcore.nn import functional as F
 
-_SPEC = spec_from_file_location("far_integers", Path(__file__).with_name("far_integers.py"))
-far_integers = module_from_spec(_SPEC)
-_SPEC.loader.exec_module(far_integers)
+far_integers = fuzz_script("far_integers")
 
 
 @pytest.mark.subprocess

@@ -6,18 +6,17 @@ The long form is ``python tests/fuzz/functions.py --calls 100000``.
 from __future__ import annotations
 
 import math
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scripts import fuzz_script
 
 import convcore
 from convcore import engine
 
-_SPEC = spec_from_file_location("function_fuzz", Path(__file__).with_name("functions.py"))
-functions = module_from_spec(_SPEC)
-_SPEC.loader.exec_module(functions)
+functions = fuzz_script("functions")
 
 # Calls of the short form.
 CALLS = 2500

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+from scripts import fuzz_script
 
 FOLDER = Path(__file__).resolve().parent
-_SPEC = spec_from_file_location("long_form", FOLDER / "__main__.py")
-long_form = module_from_spec(_SPEC)
-_SPEC.loader.exec_module(long_form)
+long_form = fuzz_script("__main__")
 
 
 def test_every_script_is_in_it():

@@ -5,14 +5,10 @@ The long form is ``python tests/fuzz/on_meta.py``.
 
 from __future__ import annotations
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-
 import pytest
+from scripts import fuzz_script
 
-_SPEC = spec_from_file_location("on_meta", Path(__file__).with_name("on_meta.py"))
-on_meta = module_from_spec(_SPEC)
-_SPEC.loader.exec_module(on_meta)
+on_meta = fuzz_script("on_meta")
 
 
 def test_results_of_meta_stay_on_meta():

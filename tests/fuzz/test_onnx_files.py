@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from scripts import fuzz_script
 
 onnx = pytest.importorskip("onnx", reason="needs onnx: pip install 'convcore[onnx]'")
 
@@ -15,15 +16,7 @@ from convcore.onnx import OnnxError, load  # noqa: E402
 
 @pytest.fixture(scope="module")
 def fuzzer():
-    import importlib.util
-    from pathlib import Path
-
-    spec = importlib.util.spec_from_file_location(
-        "onnx_files", Path(__file__).parent / "onnx_files.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return fuzz_script("onnx_files")
 
 
 def test_mutated_files_are_refused_with_one_error(fuzzer, seed):

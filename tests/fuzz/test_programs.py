@@ -5,16 +5,12 @@ The long form is ``python tests/fuzz/programs.py --count 1000``.
 
 from __future__ import annotations
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-
 import pytest
+from scripts import fuzz_script
 
 import convcore
 
-_SPEC = spec_from_file_location("program_fuzz", Path(__file__).with_name("programs.py"))
-programs = module_from_spec(_SPEC)
-_SPEC.loader.exec_module(programs)
+programs = fuzz_script("programs")
 
 PROGRAMS = 80
 

@@ -7,25 +7,18 @@ import subprocess
 import sys
 import warnings
 from collections import Counter
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 import world
+from scripts import fuzz_script
 
 FOLDER = Path(__file__).resolve().parent
 
 
-def script(name: str):
-    spec = spec_from_file_location(f"fuzz_{name}", FOLDER / f"{name}.py")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def seed_files():
-    return script("seed_files")
+    return fuzz_script("seed_files")
 
 
 @pytest.mark.subprocess
@@ -40,7 +33,7 @@ def test_calls_of_the_engine_are_right_or_clear_errors():
 
 def test_files_are_read_or_refused(seed_files, monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
-    checkpoints = script("checkpoints")
+    checkpoints = fuzz_script("checkpoints")
     contents, seen = [*map(checkpoints.framed, seed_files.read("checkpoints"))], Counter()
     for content in checkpoints.seeds():
         checkpoints.check(content)  # what loads lazily is there

@@ -5,14 +5,10 @@ The long form is ``python tests/fuzz/wrong_types.py``.
 
 from __future__ import annotations
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-
 import pytest
+from scripts import fuzz_script
 
-_SPEC = spec_from_file_location("wrong_types", Path(__file__).with_name("wrong_types.py"))
-wrong_types = module_from_spec(_SPEC)
-_SPEC.loader.exec_module(wrong_types)
+wrong_types = fuzz_script("wrong_types")
 
 
 @pytest.mark.subprocess
