@@ -13,14 +13,13 @@ from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd.node import describe, record
 from convcore.functions._support.arguments import check_tensor, typename
 from convcore.functions._support.naming import names_arguments
+from convcore.functions._support.places import Indices, add_at
 from convcore.functions.arithmetic import mul
 from convcore.functions.broadcast import expand, fit
 from convcore.functions.convert import clone, store
 from convcore.functions.indexing import (
-    Indices,
     _put_back,
     _without_lost,
-    add_at,
     applied,
     as_key,
     check_range,

@@ -7,7 +7,6 @@ axes stand where NumPy puts them.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from operator import index as as_int
@@ -24,6 +23,7 @@ from convcore.autograd.node import record
 from convcore.engine.runtime import layout
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.naming import names_arguments
+from convcore.functions._support.places import Indices, Places, add_at
 from convcore.functions.broadcast import expand, fit
 from convcore.functions.convert import copied, copy_, preserve_format, store
 from convcore.functions.piecewise import masked
@@ -31,10 +31,6 @@ from convcore.functions.shape import reshape, unsqueeze
 from convcore.functions.slicing import along, picked, slice_of
 
 __all__ = ["argwhere", "index_put", "nonzero"]
-
-# For each axis of a tensor, or run of axes under a mask, a tensor of ints, a mask or None.
-Indices = tuple[Tensor | None, ...]
-
 
 # Reading
 
@@ -282,7 +278,7 @@ def check_range(
         )
 
 
-# The gradient of reading: accumulation at indices that may repeat
+# The gradient of reading
 
 
 def _put_back(grad: Tensor, shape: tuple[int, ...], indices: Indices) -> Tensor:
@@ -298,87 +294,6 @@ def _put_back(grad: Tensor, shape: tuple[int, ...], indices: Indices) -> Tensor:
         indices,
     )
     return out
-
-
-def add_at(array: np.ndarray, indices: Indices, values: np.ndarray) -> None:
-    """Add values to an array at indices; repeated indices accumulate.
-
-    What goes to one place is summed in the order in which it is named, whatever the machine does.
-    """
-    where = _Places(indices, array.shape)
-    rows = where.rows_of(values)
-    front = array.transpose(where.axes + where.rest)
-    order = np.argsort(where.numbers, kind="stable")
-    ordered = where.numbers[order]
-    first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    if not len(ordered):
-        return
-    if len(first) < len(ordered):
-        rows = np.add.reduceat(rows[order], first, axis=0, dtype=rows.dtype)
-        places = ordered[first]
-    else:
-        places = where.numbers
-    front[np.unravel_index(places, where.sizes)] += rows
-
-
-class _Places:
-    """Where indices point, as numbers, counted over the axes that they are for.
-
-    Attributes
-    ----------
-    axes, rest : the axes that are indexed, and the others
-    sizes : of the indexed axes
-    numbers : one number, flat over those axes, for each place that is named
-    shape : in which the indices broadcast
-    result : the shape of what the indices give
-    """
-
-    def __init__(self, indices: Indices, shape: tuple[int, ...]):
-        axes: list[int] = []
-        arrays: list[np.ndarray] = []
-        axis = 0
-        for index in indices:
-            if index is None:
-                axis += 1
-                continue
-            array = index._array
-            parts = np.nonzero(array) if array.dtype.kind == "b" else (array,)
-            arrays += parts
-            axes += range(axis, axis + len(parts))
-            axis += len(parts)
-        self.axes = axes
-        self.rest = [axis for axis in range(len(shape)) if axis not in axes]
-        self.sizes = tuple([shape[axis] for axis in axes])
-        self.shape = np.broadcast_shapes(*(array.shape for array in arrays))
-        number = np.zeros((), np.intp)
-        for array, size in zip(arrays, self.sizes, strict=True):
-            number = number * size + np.where(array < 0, array + size, array)
-        self.numbers = np.ascontiguousarray(np.broadcast_to(number, self.shape)).reshape(-1)
-        adjacent = axes[-1] - axes[0] + 1 == len(axes)
-        self._start = axes[0] if adjacent else 0
-        self._rest_shape = tuple([shape[axis] for axis in self.rest])
-        self.result = (
-            *self._rest_shape[: self._start],
-            *self.shape,
-            *self._rest_shape[self._start :],
-        )
-
-    def rows_of(self, values: np.ndarray) -> np.ndarray:
-        """Return values, which broadcast to the result, with one row for each number."""
-        values = np.broadcast_to(values, self.result)
-        n_axes = len(self.shape)
-        values = np.moveaxis(values, range(self._start, self._start + n_axes), range(n_axes))
-        return values.reshape(self.numbers.size, *self._rest_shape)
-
-    def overwritten(self) -> np.ndarray | None:
-        """Return which places of the result another, later one writes over; None if none is."""
-        count = self.numbers.size
-        owner = np.empty(math.prod(self.sizes), np.intp)
-        owner[self.numbers] = np.arange(count)
-        lost = owner[self.numbers] != np.arange(count)
-        if not lost.any():
-            return None
-        return lost.reshape(*self.shape, *(1,) * (len(self._rest_shape) - self._start))
 
 
 # Writing
@@ -541,7 +456,7 @@ def _put(array: np.ndarray, indices: Indices, values: np.ndarray, accumulate: bo
     except ValueError:
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
-            f"indexing result of shape {list(_Places(indices, array.shape).result)}"
+            f"indexing result of shape {list(Places(indices, array.shape).result)}"
         ) from None
 
 
@@ -549,7 +464,7 @@ def _without_lost(grad: Tensor, indices: Indices, shape: tuple[int, ...]) -> Ten
     """Return a gradient of values with zeros for those that were written over at once."""
     if all(index is None or index._array.dtype.kind == "b" for index in indices):
         return grad
-    lost = _Places(indices, shape).overwritten()
+    lost = Places(indices, shape).overwritten()
     return grad if lost is None else masked(grad, ~lost)
 
 

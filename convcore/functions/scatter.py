@@ -17,11 +17,10 @@ from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions._support.naming import names_arguments
+from convcore.functions._support.places import Indices, add_at
 from convcore.functions.broadcast import broadcast_shape, expand
 from convcore.functions.indexing import (
-    Indices,
     _without_lost,
-    add_at,
     applied,
     check_range,
     take_at,
