@@ -26,7 +26,7 @@ from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, div, mul
 from convcore.functions.broadcast import fitted
 from convcore.functions.in_float32 import in_float32
-from convcore.functions.loss import _reduction
+from convcore.functions.loss_reduction import reduction_name
 from convcore.functions.shape import reshape
 from convcore.functions.softmax import log_softmax
 
@@ -65,7 +65,7 @@ def nll_loss(
         The shapes do not belong together, or the target's dtype is another one.
     """
     check_arguments("nll_loss", input=input, target=target)
-    reduction = _reduction(reduction, size_average, reduce, frames=2)
+    reduction = reduction_name(reduction, size_average, reduce, frames=2)
     return _class_loss(input, target, weight, ignore_index, reduction)
 
 
@@ -232,7 +232,7 @@ def cross_entropy(
     tensor(0.1269)
     """
     check_arguments("cross_entropy", input=input, target=target)
-    reduction = _reduction(reduction, size_average, reduce, frames=2)
+    reduction = reduction_name(reduction, size_average, reduce, frames=2)
     label_smoothing = number("cross_entropy", "label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")

@@ -13,7 +13,7 @@ from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import div
-from convcore.functions.loss import _reduce, _reduction
+from convcore.functions.loss_reduction import reduce_losses, reduction_name
 from convcore.functions.shape import reshape
 
 __all__ = ["ctc_loss"]
@@ -59,7 +59,7 @@ def ctc_loss(
     labelling unsegmented sequence data with recurrent neural networks", ICML 2006.
     """
     check_arguments("ctc_loss", log_probs=log_probs, targets=targets)
-    reduction = _reduction(reduction)
+    reduction = reduction_name(reduction)
     single = log_probs._array.ndim == 2
     if single:
         log_probs = reshape(log_probs, log_probs._array.shape[0], 1, -1)
@@ -73,7 +73,9 @@ def ctc_loss(
     losses = _losses(log_probs, problem, zero_infinity)
     if reduction == "mean":
         losses = div(losses, wrap(np.maximum(given[1], 1).astype(losses._array.dtype)))
-    return reshape(losses, ()) if single and reduction == "none" else _reduce(losses, reduction)
+    return (
+        reshape(losses, ()) if single and reduction == "none" else reduce_losses(losses, reduction)
+    )
 
 
 def _lengths(name: str, given: Any) -> np.ndarray:

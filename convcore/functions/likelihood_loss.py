@@ -15,7 +15,7 @@ from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.distance import at_least
 from convcore.functions.elementwise import exp, log, square
-from convcore.functions.loss import _reduce, _reduction
+from convcore.functions.loss_reduction import reduce_losses, reduction_name
 from convcore.functions.piecewise import where
 from convcore.functions.shape import unsqueeze
 
@@ -49,7 +49,7 @@ def poisson_nll_loss(
     reduction : 'mean', 'sum' or 'none'
     """
     check_arguments("poisson_nll_loss", input=input, target=target)
-    reduction = _reduction(reduction, size_average, reduce)
+    reduction = reduction_name(reduction, size_average, reduce)
     eps = number("poisson_nll_loss", "eps", eps)
     if log_input:
         losses = sub(exp(input), mul(target, input))
@@ -59,7 +59,7 @@ def poisson_nll_loss(
         large = where(wrap(target._array > 1), target, 1)
         stirling = add(sub(mul(large, log(large)), large), mul(log(mul(large, math.tau)), 0.5))
         losses = add(losses, where(wrap(target._array > 1), stirling, 0.0))
-    return _reduce(losses, reduction)
+    return reduce_losses(losses, reduction)
 
 
 @names_arguments
@@ -116,7 +116,7 @@ def gaussian_nll_loss(
         )
     var = at_least(var, eps)
     losses = mul(add(log(var), div(square(sub(input, target)), var)), 0.5)
-    return _reduce(add(losses, 0.5 * math.log(math.tau)) if full else losses, reduction)
+    return reduce_losses(add(losses, 0.5 * math.log(math.tau)) if full else losses, reduction)
 
 
 def _differ_in_ones(shape: tuple[int, ...], given: tuple[int, ...]) -> bool:

@@ -24,15 +24,21 @@ from convcore.functions._support.arguments import (
     number,
     refuse_gradients,
 )
-from convcore.functions._support.axes import expand_to, wide_total_of
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.activation import logsigmoid
 from convcore.functions.arithmetic import add, compute, div, mul, neg, rsub, sub
 from convcore.functions.broadcast import broadcast_shape, broadcast_tensors, fitted
 from convcore.functions.elementwise import abs, exp, log, sigmoid
 from convcore.functions.in_float32 import in_float32
+from convcore.functions.loss_reduction import (
+    gradient_of_each,
+    reduce_losses,
+    reduce_weighted,
+    reduced_array,
+    reduction_name,
+)
 from convcore.functions.piecewise import clamp, clamp_min, where
-from convcore.functions.reduce import mean, sum
+from convcore.functions.reduce import sum
 
 __all__ = [
     "binary_cross_entropy",
@@ -43,68 +49,6 @@ __all__ = [
     "mse_loss",
     "smooth_l1_loss",
 ]
-
-
-# Reductions
-
-
-def _reduction(
-    reduction: str, size_average: Any = None, reduce: Any = None, frames: int = 1
-) -> str:
-    """Return the reduction's name, also where it is given in the older way.
-
-    A warning of that points to who called the function, so many frames above it.
-    """
-    if size_average is None and reduce is None:
-        if reduction not in ("none", "mean", "sum"):
-            raise ValueError(f"{reduction} is not a valid value for reduction")
-        return reduction
-    return older_reduction(size_average, reduce, stacklevel=3 + frames)
-
-
-def older_reduction(size_average: bool | None, reduce: bool | None, stacklevel: int) -> str:
-    """Return the reduction's name of the older arguments, with a warning; None is True."""
-    try:
-        summed = "sum" if size_average is not None and not size_average else "mean"
-        name = "none" if reduce is not None and not reduce else summed
-    except RuntimeError as error:  # of the bool of a tensor
-        raise _hints.hinted(RuntimeError(str(error)), _hints.LOSS_CLASS) from None
-    warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.",
-        stacklevel=stacklevel,
-    )
-    return name
-
-
-def _reduced(values: np.ndarray, reduction: str) -> Tensor:
-    if reduction == "none":
-        return wrap(values)
-    total = wide_total_of(values, tuple(range(values.ndim)), False)
-    if reduction == "mean":
-        total = ignore_errstate(np.true_divide, total, values.size)
-    return wrap(np.asarray(total, values.dtype))
-
-
-def _each(grad: Tensor, reduction: str, shape: tuple[int, ...]) -> Tensor:
-    """Return the gradient of each element's loss, from that of the reduced loss."""
-    if reduction == "none":
-        return grad
-    if reduction == "mean":
-        grad = div(grad, max(math.prod(shape), 1))
-    return expand_to(grad, tuple(range(len(shape))), shape)
-
-
-def _reduce(x: Tensor, reduction: str) -> Tensor:
-    """Return the reduced tensor, by the differentiable functions."""
-    if reduction == "none":
-        return x
-    return mean(x) if reduction == "mean" else sum(x)
-
-
-def _reduce_weighted(x: Tensor, weight: Tensor, reduction: str) -> Tensor:
-    """Return the products with the weights, reduced; the mean is the weighted one."""
-    values = mul(x, weight)
-    return div(sum(values), sum(weight)) if reduction == "mean" else _reduce(values, reduction)
 
 
 # Regression losses
@@ -149,7 +93,7 @@ def _distance(
         difference = compute(np.subtract, x, y)
         check_kind(kernel, wrap(difference), "fV")
         values = np.asarray(ignore_errstate(_bent, difference, most, factor), difference.dtype)
-    out = _reduced(values, reduction)
+    out = reduced_array(values, reduction)
     if not mode.enabled:
         return out
     shape = values.shape
@@ -161,7 +105,7 @@ def _distance(
             grad_input = wrap(elementwise.binary("huber_slope", b, a, (most, by)))
         else:
             slope = mul(clamp(sub(x, y), -most, most), factor)
-            grad_input = mul(slope, _each(grad, reduction, shape))
+            grad_input = mul(slope, gradient_of_each(grad, reduction, shape))
         return grad_input if needs[0] else None, neg(grad_input) if needs[1] else None
 
     record(name, (input, target), out, fitted(backward, input, target), (input, target))
@@ -205,13 +149,13 @@ def mse_loss(
     >>> convcore.nn.functional.mse_loss(convcore.zeros(2), convcore.tensor([1.0, 3.0]))
     tensor(5.)
     """
-    reduction = _reduction(reduction, size_average, reduce)
+    reduction = reduction_name(reduction, size_average, reduce)
     input, target = _same_shapes("mse_loss", input, target)
     square = "MseLossBackward0", "mse_cpu", math.inf, 2.0, input, target
     if weight is None:
         return _distance(*square, reduction)
     _check_weight("mse_loss", input, weight)
-    return _reduce_weighted(_distance(*square, "none"), weight, reduction)
+    return reduce_weighted(_distance(*square, "none"), weight, reduction)
 
 
 def l1_loss(
@@ -223,13 +167,13 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """Return the mean absolute error |input - target|; the arguments are those of `mse_loss`."""
-    reduction = _reduction(reduction, size_average, reduce)
+    reduction = reduction_name(reduction, size_average, reduce)
     x, y = _same_shapes("l1_loss", input, target)
     distance = abs(sub(x, y))
     if weight is None:
-        return _reduce(distance, reduction)
+        return reduce_losses(distance, reduction)
     _check_weight("l1_loss", input, weight)
-    return _reduce_weighted(distance, weight, reduction)
+    return reduce_weighted(distance, weight, reduction)
 
 
 def smooth_l1_loss(
@@ -250,13 +194,13 @@ def smooth_l1_loss(
     RuntimeError
         beta is negative.
     """
-    reduction = _reduction(reduction, size_average, reduce)
+    reduction = reduction_name(reduction, size_average, reduce)
     input, target = _same_shapes("smooth_l1_loss", input, target)
     beta = number("smooth_l1_loss", "beta", beta)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
-        return _reduce(abs(sub(input, target)), reduction)
+        return reduce_losses(abs(sub(input, target)), reduction)
     return _distance(
         "SmoothL1LossBackward0", "smooth_l1_cpu", beta, 1 / beta, input, target, reduction
     )
@@ -279,7 +223,7 @@ def huber_loss(
     RuntimeError
         delta is not above 0.
     """
-    reduction = _reduction(reduction)
+    reduction = reduction_name(reduction)
     input, target = _same_shapes("huber_loss", input, target)
     delta = number("huber_loss", "delta", delta)
     if delta <= 0:
@@ -288,7 +232,7 @@ def huber_loss(
     if weight is None:
         return _distance(*bent, reduction)
     _check_weight("huber_loss", input, weight)
-    return _reduce(mul(_distance(*bent, "none"), weight), reduction)
+    return reduce_losses(mul(_distance(*bent, "none"), weight), reduction)
 
 
 def _check_weight(function: str, input: Tensor, weight: Tensor) -> None:
@@ -333,7 +277,7 @@ def binary_cross_entropy(
     """
     check_arguments("binary_cross_entropy", input=input, target=target)
     refuse_gradients("binary_cross_entropy", weight=weight)
-    reduction = _reduction(reduction, size_average, reduce, frames=2)
+    reduction = reduction_name(reduction, size_average, reduce, frames=2)
     if input._array.shape != target._array.shape:
         raise ValueError(
             f"Using a target size ({target.shape}) that is different to the input size "
@@ -351,13 +295,13 @@ def binary_cross_entropy(
     _check_factors(x.shape, weight)
     factor = 1 if weight is None else weight._array
     values = ignore_errstate(_binary_cross_entropy, x, t) * factor
-    out = _reduced(np.asarray(values, x.dtype), reduction)
+    out = reduced_array(np.asarray(values, x.dtype), reduction)
     if not mode.enabled:
         return out
     shape = x.shape
 
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, t: Tensor, w: Any) -> tuple:
-        each = _each(grad, reduction, shape)
+        each = gradient_of_each(grad, reduction, shape)
         each = each if w is None else mul(each, w)
         grad_input = grad_target = None
         if needs[0]:
@@ -415,7 +359,7 @@ def binary_cross_entropy_with_logits(
     """
     check_arguments("binary_cross_entropy_with_logits", input=input, target=target)
     refuse_gradients("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
-    reduction = _reduction(reduction, size_average, reduce)
+    reduction = reduction_name(reduction, size_average, reduce)
     if input._array.shape != target._array.shape:
         error = ValueError(
             f"Target size ({target.shape}) must be the same as input size ({input.shape})"
@@ -425,7 +369,7 @@ def binary_cross_entropy_with_logits(
     _check_factors(x.shape, weight, pos_weight)
     values = ignore_errstate(_with_logits, x, t, None if pos_weight is None else pos_weight._array)
     values = values if weight is None else values * weight._array
-    out = _reduced(np.asarray(values), reduction)
+    out = reduced_array(np.asarray(values), reduction)
     if not mode.enabled:
         return out
     shape = out._array.shape if reduction == "none" else np.shape(values)
@@ -433,7 +377,7 @@ def binary_cross_entropy_with_logits(
     def backward(
         needs: tuple[bool, ...], grad: Tensor, x: Tensor, t: Tensor, w: Any, pos: Any
     ) -> tuple:
-        each = _each(grad, reduction, shape)
+        each = gradient_of_each(grad, reduction, shape)
         each = each if w is None else mul(each, w)
         grad_input = grad_target = None
         if needs[0] and pos is None:
@@ -500,7 +444,7 @@ def kl_div(
     if reduction == "batchmean":
         total = sum(values)
         return div(total, input._array.shape[0]) if input._array.ndim else total
-    return _reduce(values, _reduction(reduction, size_average, reduce))
+    return reduce_losses(values, reduction_name(reduction, size_average, reduce))
 
 
 FUNCTIONS_ONLY = __all__

@@ -18,7 +18,7 @@ from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
 from convcore.functions.distance import pairwise_distance
 from convcore.functions.elementwise import exp, log1p, pow, sqrt
 from convcore.functions.index_along import index_select
-from convcore.functions.loss import _reduce, _reduction
+from convcore.functions.loss_reduction import reduce_losses, reduction_name
 from convcore.functions.piecewise import clamp_min, masked, minimum, where
 from convcore.functions.reduce import mean, sum
 from convcore.functions.scatter import gather
@@ -64,7 +64,7 @@ def margin_ranking_loss(
         The tensors differ in their number of axes.
     """
     check_arguments("margin_ranking_loss", input1=input1, input2=input2, target=target)
-    reduction = _reduction(reduction, size_average, reduce)
+    reduction = reduction_name(reduction, size_average, reduce)
     ranks = [one._array.ndim for one in (input1, input2, target)]
     if len(set(ranks)) > 1:
         sizes = [
@@ -76,7 +76,7 @@ def margin_ranking_loss(
             + ", ".join(sizes)
             + " "
         )
-    return _reduce(clamp_min(rsub(mul(target, sub(input1, input2)), margin), 0), reduction)
+    return reduce_losses(clamp_min(rsub(mul(target, sub(input1, input2)), margin), 0), reduction)
 
 
 @names_arguments
@@ -98,10 +98,10 @@ def hinge_embedding_loss(
     margin : number
     """
     check_arguments("hinge_embedding_loss", input=input, target=target)
-    reduction = _reduction(reduction, size_average, reduce)
+    reduction = reduction_name(reduction, size_average, reduce)
     signs = target._array
     away = where(wrap(signs != 1), clamp_min(rsub(input, margin), 0), 0.0)
-    return _reduce(add(away, where(wrap(signs != -1), input, 0.0)), reduction)
+    return reduce_losses(add(away, where(wrap(signs != -1), input, 0.0)), reduction)
 
 
 @names_arguments
@@ -124,7 +124,7 @@ def cosine_embedding_loss(
     margin : number
     """
     check_arguments("cosine_embedding_loss", input1=input1, input2=input2, target=target)
-    reduction = _reduction(reduction, size_average, reduce)
+    reduction = reduction_name(reduction, size_average, reduce)
     rank, signs = target._array.ndim, target._array
     if rank > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
@@ -140,7 +140,7 @@ def cosine_embedding_loss(
     cosine = div(dot, sqrt(mul(add(first, 1e-12), add(second, 1e-12))))
     alike = where(wrap(signs == 1), rsub(cosine, 1), 0.0)
     other = where(wrap(signs == -1), clamp_min(sub(cosine, margin), 0), 0.0)
-    return _reduce(add(alike, other), reduction)
+    return reduce_losses(add(alike, other), reduction)
 
 
 def triplet_margin_loss(
@@ -171,7 +171,7 @@ def triplet_margin_loss(
     triplets and shallow convolutional neural networks", BMVC 2016.
     """
     check_arguments("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
-    reduction = _reduction(reduction, size_average, reduce)
+    reduction = reduction_name(reduction, size_average, reduce)
     margin, p, eps = (
         number("triplet_margin_loss", name, value)
         for name, value in (("margin", margin), ("p", p), ("eps", eps))
@@ -179,7 +179,7 @@ def triplet_margin_loss(
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     distance = lambda x, y: pairwise_distance(x, y, p, eps)  # noqa: E731
-    return _reduce(_triplet(anchor, positive, negative, distance, margin, swap), reduction)
+    return reduce_losses(_triplet(anchor, positive, negative, distance, margin, swap), reduction)
 
 
 @names_arguments
@@ -196,11 +196,11 @@ def triplet_margin_with_distance_loss(
     """Return the triplet loss with a distance function of your own; see `triplet_margin_loss`."""
     function = "triplet_margin_with_distance_loss"
     check_arguments(function, anchor=anchor, positive=positive, negative=negative)
-    reduction = _reduction(reduction)
+    reduction = reduction_name(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     distance = pairwise_distance if distance_function is None else distance_function
-    return _reduce(_triplet(anchor, positive, negative, distance, margin, swap), reduction)
+    return reduce_losses(_triplet(anchor, positive, negative, distance, margin, swap), reduction)
 
 
 def _triplet(
@@ -237,8 +237,8 @@ def soft_margin_loss(
     target : Tensor of 1 and -1 that broadcasts
     """
     check_arguments("soft_margin_loss", input=input, target=target)
-    reduction = _reduction(reduction, size_average, reduce)
-    return _reduce(log1p(exp(neg(mul(target, input)))), reduction)
+    reduction = reduction_name(reduction, size_average, reduce)
+    return reduce_losses(log1p(exp(neg(mul(target, input)))), reduction)
 
 
 @names_arguments
@@ -264,7 +264,7 @@ def multi_margin_loss(
         A factor for each class as the target.
     """
     check_arguments("multi_margin_loss", input=input, target=target)
-    reduction = _reduction(reduction, size_average, reduce)
+    reduction = reduction_name(reduction, size_average, reduce)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight._array.ndim != 1:
@@ -290,7 +290,7 @@ def multi_margin_loss(
     if weight is not None:
         losses = mul(losses, unsqueeze(index_select(weight, 0, wrap(given)), 1))
     each = div(sum(losses, 1), classes)
-    return _reduce(each if input._array.ndim > 1 else reshape(each, target.shape), reduction)
+    return reduce_losses(each if input._array.ndim > 1 else reshape(each, target.shape), reduction)
 
 
 def _rows(x: Tensor) -> Tensor:
@@ -318,7 +318,7 @@ def multilabel_margin_loss(
         Each row holds the labels, then -1; what follows that does not count.
     """
     check_arguments("multilabel_margin_loss", input=input, target=target)
-    reduction = _reduction(reduction, size_average, reduce)
+    reduction = reduction_name(reduction, size_average, reduce)
     rows = _rows(input)
     if target._array.shape != input._array.shape:
         raise RuntimeError(
@@ -335,7 +335,7 @@ def multilabel_margin_loss(
     apart = clamp_min(add(sub(unsqueeze(rows, 1), unsqueeze(of_labels, 2)), 1), 0)
     pairs = counts[:, :, np.newaxis] & ~is_label[:, np.newaxis, :]
     each = div(sum(masked(apart, pairs), (1, 2)), labels.shape[1])
-    return _reduce(each if input._array.ndim > 1 else reshape(each, ()), reduction)
+    return reduce_losses(each if input._array.ndim > 1 else reshape(each, ()), reduction)
 
 
 @names_arguments
@@ -357,11 +357,11 @@ def multilabel_soft_margin_loss(
         Factors that broadcast.
     """
     check_arguments("multilabel_soft_margin_loss", input=input, target=target)
-    reduction = _reduction(reduction, size_average, reduce)
+    reduction = reduction_name(reduction, size_average, reduce)
     likely, unlikely = logsigmoid(input), logsigmoid(neg(input))
     losses = neg(add(mul(target, likely), mul(rsub(target, 1), unlikely)))
     losses = losses if weight is None else mul(losses, weight)
-    return _reduce(mean(losses, -1), reduction)
+    return reduce_losses(mean(losses, -1), reduction)
 
 
 FUNCTIONS_ONLY = __all__

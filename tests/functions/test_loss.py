@@ -148,17 +148,6 @@ def test_losses_broadcast_with_a_warning(torch, rng, name):
     assert texts[0] == texts[1]
 
 
-def test_older_arguments_of_reduction_are_understood():
-    x, y = convcore.ones(4), convcore.zeros(4)
-    for arguments, expected in (
-        ({"size_average": False}, 4),
-        ({"reduce": True}, 1),
-        ({"reduce": False}, [1, 1, 1, 1]),
-    ):
-        with pytest.warns(UserWarning, match="please use reduction="):
-            assert F.mse_loss(x, y, **arguments).tolist() == expected
-
-
 # Large numbers, and errors
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from convcore._tensor import Tensor
-from convcore.functions.loss import older_reduction
+from convcore.functions.loss_reduction import older_reduction
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
 from convcore.nn.modules.utils import at_call

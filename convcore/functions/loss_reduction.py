@@ -1,0 +1,79 @@
+"""Reductions of losses: 'mean', 'sum' or 'none', and ``size_average`` and ``reduce`` of old."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from convcore import _hints
+from convcore._tensor import Tensor, wrap
+from convcore.functions._support.axes import expand_to, wide_total_of
+from convcore.functions._support.errstate import ignore_errstate
+from convcore.functions.arithmetic import div, mul
+from convcore.functions.reduce import mean, sum
+
+__all__: list[str] = []
+
+
+def reduction_name(
+    reduction: str, size_average: Any = None, reduce: Any = None, frames: int = 1
+) -> str:
+    """Return the reduction's name, also where it is given in the older way.
+
+    A warning of that points to who called the function, so many frames above it.
+    """
+    if size_average is None and reduce is None:
+        if reduction not in ("none", "mean", "sum"):
+            raise ValueError(f"{reduction} is not a valid value for reduction")
+        return reduction
+    return older_reduction(size_average, reduce, stacklevel=3 + frames)
+
+
+def older_reduction(size_average: bool | None, reduce: bool | None, stacklevel: int) -> str:
+    """Return the reduction's name of the older arguments, with a warning; None is True."""
+    try:
+        summed = "sum" if size_average is not None and not size_average else "mean"
+        name = "none" if reduce is not None and not reduce else summed
+    except RuntimeError as error:  # of the bool of a tensor
+        raise _hints.hinted(RuntimeError(str(error)), _hints.LOSS_CLASS) from None
+    warnings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.",
+        stacklevel=stacklevel,
+    )
+    return name
+
+
+def reduced_array(values: np.ndarray, reduction: str) -> Tensor:
+    if reduction == "none":
+        return wrap(values)
+    total = wide_total_of(values, tuple(range(values.ndim)), False)
+    if reduction == "mean":
+        total = ignore_errstate(np.true_divide, total, values.size)
+    return wrap(np.asarray(total, values.dtype))
+
+
+def gradient_of_each(grad: Tensor, reduction: str, shape: tuple[int, ...]) -> Tensor:
+    """Return the gradient of each element's loss, from that of the reduced loss."""
+    if reduction == "none":
+        return grad
+    if reduction == "mean":
+        grad = div(grad, max(math.prod(shape), 1))
+    return expand_to(grad, tuple(range(len(shape))), shape)
+
+
+def reduce_losses(x: Tensor, reduction: str) -> Tensor:
+    """Return the reduced tensor, by the differentiable functions."""
+    if reduction == "none":
+        return x
+    return mean(x) if reduction == "mean" else sum(x)
+
+
+def reduce_weighted(x: Tensor, weight: Tensor, reduction: str) -> Tensor:
+    """Return the products with the weights, reduced; the mean is the weighted one."""
+    values = mul(x, weight)
+    return (
+        div(sum(values), sum(weight)) if reduction == "mean" else reduce_losses(values, reduction)
+    )
