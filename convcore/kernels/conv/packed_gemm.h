@@ -36,7 +36,8 @@ typedef struct {
 /* The panel `next`, or NULL, of `k` rows of so many vectors, asked for by `tiles` tiles. */
 INLINE panel_ahead ahead_of(const float *next, ptrdiff_t k, int vectors, ptrdiff_t tiles)
 {
-    ptrdiff_t lines = next ? k * vectors * LANES * (ptrdiff_t)sizeof(float) / LINE_BYTES : 0;
+    if (!next || !tiles) return (panel_ahead){(const char *)next, 0};
+    ptrdiff_t lines = k * vectors * LANES * (ptrdiff_t)sizeof(float) / LINE_BYTES;
     return (panel_ahead){(const char *)next, (lines + tiles - 1) / tiles};
 }
 
