@@ -171,6 +171,9 @@ def _float_correlation(problem: Problem) -> tuple[DepthwiseCorrelation, PassPlan
     if cut.last:
         unit_block = cut.unit_block
         rows = max(4, OUTPUTS // (cut.row_outputs * unit_block) // 4 * 4)
+        if g.n == 1 and unit_block == cut.units:
+            # Items are pieces of one image alone: equal ones, so that threads end together.
+            rows = up(share(cut.rows, rows), 4)
     else:
         plane = cut.row_outputs * cut.rows
         unit_block = share(cut.units, max(1, OUTPUTS // plane))

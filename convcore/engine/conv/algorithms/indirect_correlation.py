@@ -16,6 +16,7 @@ from convcore.engine.conv.algorithms.indirection import (
     POINTER,
     counts_of,
     cut_lines,
+    cut_pixels,
     most_channels,
     most_pixels,
     rows,
@@ -185,8 +186,15 @@ def _cuts(
     g, panel = problem.geometry, _isa.panel()
     o_block = up(share(o, O_BLOCK), panel)
     most = most_pixels(g.taps, PACKED_BLOCK if input_packed else BLOCK)
+    counts = [counts_of(p.lines) for p in row_phases]
+    # Outputs of one tap share no pixels: blocks are whole tiles of rows, and what is left is small
+    # and last, so that threads end together.  Lines would leave 5 to 9 % of a small layer's time.
+    whole_lines = input_packed or g.taps > 1
     while True:
-        blocks = [cut_lines(g.n, counts_of(p.lines), most) for p in row_phases]
+        if whole_lines:
+            blocks = [cut_lines(g.n, c, most) for c in counts]
+        else:
+            blocks = [cut_pixels(g.n * math.prod(c), most) for c in counts]
         items = g.groups * -(-o // o_block) * sum(b.count for b in blocks)
         if o_block > panel and 0 < items < ITEMS:
             o_block = up(o_block // 2, panel)

@@ -53,6 +53,13 @@ def most_channels(seen: int) -> int:
     return max(FEWEST, PACKED_BYTES // (4 * max(seen, 1)) // FEWEST * FEWEST)
 
 
+def cut_pixels(total: int, most: int) -> Blocks:
+    """Cut outputs into blocks of ``most``, but for what is left at the end."""
+    size = min(most, total)
+    count = -(-total // size) if size else 0
+    return Blocks(total, size, count, count)
+
+
 def cut_lines(n: int, counts: list[int], most: int) -> Blocks:
     """Cut outputs into blocks of about ``most``: whole planes or lines, or pieces of long lines.
 
@@ -71,9 +78,7 @@ def cut_lines(n: int, counts: list[int], most: int) -> Blocks:
         size = round(most / plane) * plane
     else:
         size = share(height, round(most / width)) * width
-    size = min(size, total)
-    count = -(-total // size)
-    return Blocks(total, size, count, count)
+    return cut_pixels(total, size)
 
 
 def counts_of(lines: list[Fields]) -> list[int]:

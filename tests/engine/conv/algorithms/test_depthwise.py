@@ -84,6 +84,12 @@ def test_depthwise_layers_are_done_without_a_gemm(channels_last):
         assert set(chosen(layers, channels_last).values()) == {"depthwise"}
 
 
+def test_depthwise_rows_of_one_image_are_cut_into_equal_items():
+    g = engine.make_geometry((1, 192, 28, 28), (192, 1, 3, 3), 2, 1, groups=192)
+    plan = engine.plan_conv(g, "float32", channels_last=True).forward
+    assert (plan.algorithm, plan.items, plan.block) == ("depthwise", 2, 8 * 14)
+
+
 def test_depthwise_long_sums_of_one_sign_stay_accurate(rng):
     # Rounding errors of positive terms grow with the number that is added in one go.
     for channels_last in (False, True):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from convcore.engine.conv.algorithms import indirect_correlation
-from convcore.engine.conv.algorithms.indirection import counts_of
+from convcore.engine.conv.algorithms.indirection import ROWS, counts_of
 from convcore.engine.conv.algorithms.problem import dense_problem
 from convcore.engine.geometry import make_geometry
 
@@ -46,6 +46,34 @@ def test_a_forward_pass_has_all_taps_for_every_output():
     (phase,) = indirect_correlation.row_phases_of(dense_problem("forward", g, SINGLE, False))
     assert phase.multiplied == g.pixels * g.taps
     assert counts_of(phase.lines) == [1, *g.output_shape[2:]]
+
+
+@pytest.mark.parametrize("steps", [{}, {"stride": 2}, {"stride": (3, 2), "padding": 1}])
+@pytest.mark.parametrize("pass_name", ["forward", "input_grad"])
+def test_kernels_of_one_tap_are_exact_where_blocks_end_within_lines(pass_name, steps, forced):
+    plan = forced(
+        "indirect", pass_name, (3, 20, 29, 31), (18, 20, 1, 1), "float32", "channels_last", **steps
+    )
+    assert plan.block % ROWS == 0 < plan.block % 31
+
+
+@pytest.mark.parametrize(("step", "width"), [(3, 25), (3, 193), (8, 50)])
+def test_blocks_without_an_output_of_some_class_are_exact(step, width, forced):
+    # The last block has fewer pixels than the input gradient has classes of columns.
+    shape = (2, 74, 1, width)
+    forced(
+        "indirect", "input_grad", shape, (62, 74, 1, 1), "float32", "channels_last",
+        stride=(1, step),
+    )  # fmt: skip
+
+
+def test_few_pixels_of_one_tap_are_cut_into_whole_tiles():
+    g = make_geometry((1, 384, 14, 14), (64, 384, 1, 1))
+    plan = indirect_correlation.correlation(dense_problem("forward", g, SINGLE, True), "indirect")[
+        1
+    ]
+    assert plan.block % ROWS == 0
+    assert plan.items >= indirect_correlation.ITEMS
 
 
 def test_pixels_are_packed_where_their_channels_lie_apart():

@@ -8,7 +8,7 @@ import pytest
 from convcore import engine
 from convcore.backends import conv
 from convcore.engine.conv.algorithms import indirection
-from convcore.engine.conv.algorithms.indirection import cut_lines
+from convcore.engine.conv.algorithms.indirection import cut_lines, cut_pixels
 from convcore.engine.conv.struct_fields import forward_lines
 from convcore.engine.geometry import make_geometry
 from convcore.engine.runtime.layout import dense, layout
@@ -34,6 +34,12 @@ def test_blocks_are_whole_lines_or_planes_where_those_are_short():
             assert (
                 (blocks.per_unit - 1) * blocks.size < blocks.unit <= blocks.per_unit * blocks.size
             )
+
+
+def test_blocks_of_pixels_are_of_one_size_but_for_the_last():
+    assert (cut_pixels(196, 24).size, cut_pixels(196, 24).count) == (24, 9)
+    assert (cut_pixels(49, 192).size, cut_pixels(49, 192).count) == (49, 1)
+    assert cut_pixels(0, 24).count == 0
 
 
 @pytest.mark.parametrize("taps", [0, 1, 9, 49, 500])
