@@ -600,3 +600,40 @@ def test_a_window_rises_and_falls_alike(name):
         RuntimeError, match=f"{name} requires non-negative window_length, got window_length=-1"
     ):
         getattr(_creation, name)(-1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda lib: lib.zeros(2**62),
+        lambda lib: lib.ones(2**31, 2**31),
+        lambda lib: lib.full((2**62,), 1.0),
+        lambda lib: lib.empty(2**62, device="meta"),
+        lambda lib: lib.rand(2**62),
+        lambda lib: lib.randint(3, (2**62,)),
+        lambda lib: lib.randperm(2**62),
+        lambda lib: lib.normal(0.0, 1.0, (2**62,)),
+        lambda lib: lib.arange(2**62),
+        lambda lib: lib.linspace(0, 1, 2**62),
+        lambda lib: lib.Tensor(2**62),
+        lambda lib: lib.ones(1).new_zeros(2**62),
+        lambda lib: lib.hann_window(2**62),
+        lambda lib: lib.nn.Linear(2**31, 2**31),
+    ],
+)
+def test_sizes_for_which_no_memory_is_large_enough_are_a_runtime_error(lib, make):
+    with pytest.raises(RuntimeError, match=r"Storage size calculation overflowed with sizes=\["):
+        make(lib)
+
+
+def test_larger_results_than_any_memory_are_a_runtime_error(lib):
+    half = lib.zeros(1, dtype=lib.bool).expand(2**62)
+    for make in (
+        lambda: lib.eye(2**62),
+        lambda: lib.cat([half] * 2),
+        lambda: lib.hstack([half] * 3),
+        lambda: lib.stack([half] * 4),
+        lambda: lib.kron(half, half[:4]),
+    ):
+        with pytest.raises(RuntimeError):
+            make()

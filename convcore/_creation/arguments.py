@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
 
@@ -76,6 +76,30 @@ def shape(function: str, sizes: Sequence[Any], size: Any = None) -> tuple[int, .
             f"Trying to create tensor with negative dimension {negative}: {list(found)}"
         )
     return found
+
+
+def allocated(make: Callable, sizes: tuple[int, ...], *args: Any, **kwargs: Any) -> np.ndarray:
+    """Return the array that ``make(sizes, ...)`` makes; RuntimeError, not NumPy's, if too large.
+
+    Raises
+    ------
+    RuntimeError
+        No memory has so many bytes: 2**63, where sizes of 0 count as 1.
+    """
+    try:
+        return make(sizes, *args, **kwargs)
+    except ValueError:
+        raise too_large(sizes) from None
+
+
+def too_large(sizes: Sequence[int]) -> RuntimeError:
+    """Return the error of a shape for which no memory is large enough."""
+    return RuntimeError(f"Storage size calculation overflowed with sizes={list(sizes)}")
+
+
+def counted(n: int) -> np.ndarray:
+    """Return 0 to n - 1."""
+    return allocated(lambda sizes: np.arange(*sizes), (n,))
 
 
 def checked_size(function: str, place: int, number: Any, single: bool) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, shape
+from convcore._creation.arguments import DtypeLike, allocated, shape
 from convcore._creation.data import copied
 from convcore._device import check_device
 from convcore._settings import unset
@@ -56,7 +56,7 @@ def _made(args: tuple, dtype: DtypeLike) -> Tensor:
         return wrap(np.empty(0, target))
     first = args[0]
     if len(args) > 1 or isinstance(first, Size) or _is_integer(first):
-        return wrap(unset(np.empty(shape("new", args), target)))
+        return wrap(unset(allocated(np.empty, shape("new", args), target)))
     if isinstance(first, Tensor):
         if dtype is not None and first.dtype.numpy != target:
             raise TypeError(f"expected a tensor of {_dtype.of(target)} (got {first.dtype})")

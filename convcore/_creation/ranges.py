@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, checked_int, checked_number, leaf
+from convcore._creation.arguments import DtypeLike, checked_int, checked_number, counted, leaf
 from convcore._creation.out import laid_out, out_dtype
 from convcore._device import check_device
 from convcore._dtype_names import C_NAMES
@@ -59,7 +59,7 @@ def arange(
         return leaf(laid_out(array, out), requires_grad, device, out)
     first, last, stride = map(float, limits)
     count = _range_length(first, last, stride)
-    array = _dtype.cast(first + stride * np.arange(count), target)
+    array = _dtype.cast(first + stride * counted(count), target)
     return leaf(laid_out(array, out), requires_grad, device, out)
 
 
@@ -73,7 +73,7 @@ def _integer_range(target: np.dtype, start: Any, end: Any, step: Any) -> np.ndar
             raise
     count = _range_length(start, end, step)
     first, stride = int(start), int(step) if count > 1 else 0
-    return _dtype.cast(first + stride * np.arange(count), target)
+    return _dtype.cast(first + stride * counted(count), target)
 
 
 def _range_length(start: Any, end: Any, step: Any) -> int:
@@ -163,7 +163,7 @@ def _spaced(function: str, start: Any, end: Any, steps: int, dtype: DtypeLike) -
         _refuse_complex(function, target)
     if target.kind == "b":
         raise NotImplementedError(f"{function}() cannot count in bool")
-    places = np.arange(steps)
+    places = counted(steps)
     if target.kind in "fc":  # the step is rounded to target, products and sums only at the end
         with np.errstate(over="ignore"):
             first, last = target.type(first), target.type(last)

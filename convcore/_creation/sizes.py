@@ -11,6 +11,7 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation.arguments import (
     DtypeLike,
+    allocated,
     checked_int,
     checked_number,
     leaf,
@@ -27,7 +28,7 @@ from convcore._tensor import Tensor, contiguous_format, memory_format, preserve_
 
 def _made(make: Callable, sizes: tuple[int, ...], kind: np.dtype, device: Any) -> np.ndarray:
     """Return what ``make`` makes of sizes and a dtype; on 'meta' without its memory."""
-    return meta(sizes, kind) if is_meta(device) else make(sizes, dtype=kind)
+    return allocated(meta if is_meta(device) else make, sizes, dtype=kind)
 
 
 def zeros(
@@ -148,7 +149,8 @@ def eye(
         if number < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {number}")
     kind = _dtype.as_numpy(dtype) if out is None else out_dtype("eye", out, dtype)
-    return leaf(np.eye(rows, columns, dtype=kind), requires_grad, device, out)
+    array = _made(lambda sizes, dtype: np.eye(*sizes, dtype=dtype), (rows, columns), kind, device)
+    return leaf(array, requires_grad, device, out)
 
 
 def scalar_tensor(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, checked_int, leaf
+from convcore._creation.arguments import DtypeLike, checked_int, counted, leaf
 from convcore._device import check_device
 from convcore._tensor import Tensor
 
@@ -139,5 +139,5 @@ def _window(
     if length < 2:
         values = np.ones(length)
     else:
-        values = shape(2 * math.pi / (length if periodic else length - 1) * np.arange(length))
+        values = shape(2 * math.pi / (length if periodic else length - 1) * counted(length))
     return leaf(_dtype.cast(values, target), requires_grad, device)

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-def expand(input: Tensor, *size: Any) -> Tensor:
+def expand(input: Tensor, size: Any, *more: int) -> Tensor:
     """Return a view in which axes of size 1 are repeated, and new ones put before them.
 
     Parameters
@@ -53,8 +53,9 @@ def expand(input: Tensor, *size: Any) -> Tensor:
             [2, 2, 2]])
     """
     check_tensor("expand", input)
-    given = ints("expand", "size", size[0], size[1:]) if size else ()
-    return _expand_to(input, _expanded_shape(input._array.shape, given))
+    return _expand_to(
+        input, _expanded_shape(input._array.shape, ints("expand", "size", size, more))
+    )
 
 
 def _expanded_shape(shape: tuple[int, ...], given: Sequence[int]) -> tuple[int, ...]:
@@ -99,7 +100,7 @@ def _expand_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     # and a stride of zero is refused by the in-place operations themselves.
     try:
         expanded = np.lib.stride_tricks.as_strided(array, shape, strides, subok=True)
-    except OverflowError:
+    except (OverflowError, ValueError):  # NumPy counts the bytes as if each element had its own
         raise RuntimeError(f"expand(): argument 'size' is too large: {list(shape)}") from None
     return view(x, expanded, "ExpandBackward0", lambda needs, grad: sum_to(grad, before))
 
@@ -192,7 +193,7 @@ def _mismatch(shapes: Sequence[tuple[int, ...]]) -> str:
     return f"a shape has a size below 0, or too large a one: {[list(one) for one in shapes]}"
 
 
-def sum_to_size(input: Tensor, *size: int) -> Tensor:
+def sum_to_size(input: Tensor, size: Any, *more: int) -> Tensor:
     """Return ``input`` summed over the axes along which ``size`` would be repeated to give it.
 
     Integers and bools that are summed give int64, as of ``sum``.
@@ -203,7 +204,7 @@ def sum_to_size(input: Tensor, *size: int) -> Tensor:
         ``size`` does not expand to the shape of ``input``.
     """
     check_tensor("sum_to_size", input)
-    given = ints("sum_to_size", "size", size[0], size[1:]) if size else ()
+    given = ints("sum_to_size", "size", size, more)
     shape = input._array.shape
     fits = len(given) <= len(shape) and all(
         small in (1, large)

@@ -110,7 +110,7 @@ def _exchange(x: Tensor, array: np.ndarray) -> None:
     x._counter[0] += 1
 
 
-def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+def resize_(self: Tensor, size: Any, *more: int, memory_format: Any = None) -> Tensor:
     """Give the tensor another shape, in place; what does not fit its memory gets new memory.
 
     Elements stay in the order of the memory; new ones are not initialised.
@@ -120,7 +120,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     RuntimeError
         The tensor requires grad.
     """
-    shape = ints("resize_", "sizes", sizes[0], sizes[1:]) if sizes else ()
+    shape = ints("resize_", "size", size, more)
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     array = self._array

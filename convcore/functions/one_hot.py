@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from convcore import _hints
+from convcore._creation.arguments import counted
 from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.naming import names_arguments
@@ -54,4 +55,4 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     elif largest >= num_classes:
         error = RuntimeError("Class values must be smaller than num_classes.")
         raise _hints.hinted(error, _hints.index_range(largest, num_classes))
-    return wrap((classes[..., None] == np.arange(num_classes)).astype(np.int64))
+    return wrap((classes[..., None] == counted(num_classes)).astype(np.int64))

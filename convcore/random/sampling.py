@@ -14,11 +14,13 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation.arguments import (
     DtypeLike,
+    allocated,
     check_tensor,
     checked_int,
     checked_number,
     leaf,
     shape,
+    too_large,
 )
 from convcore._creation.memory import array_like
 from convcore._creation.out import out_dtype
@@ -92,7 +94,9 @@ def randperm(
             f"n cannot be greater than {count_of(kind)} for {scalar_name(kind)} type."
         )
     if is_meta(device):
-        return leaf(meta((n,), kind), requires_grad, device)
+        return leaf(allocated(meta, (n,), kind), requires_grad, device)
+    if n * kind.itemsize >= 2**63:
+        raise too_large((n,))
     generator = resolve(generator)
     with generator._lock:
         words = generator._uint32(max(n - 1, 0))

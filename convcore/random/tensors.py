@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, checked_int, checked_number, leaf, shape
+from convcore._creation.arguments import (
+    DtypeLike,
+    allocated,
+    checked_int,
+    checked_number,
+    leaf,
+    shape,
+)
 from convcore._creation.memory import array_like
 from convcore._creation.out import out_dtype
 from convcore._device import check_device, is_meta
@@ -22,7 +29,7 @@ __all__ = ["normal", "rand", "rand_like", "randint", "randint_like", "randn", "r
 
 def _empty(size: tuple[int, ...], dtype: np.dtype, device: Any) -> np.ndarray:
     """Return the array to draw into, on 'meta' one for which nothing is drawn."""
-    return meta(size, dtype) if is_meta(device) else np.empty(size, dtype)
+    return allocated(meta if is_meta(device) else np.empty, size, dtype)
 
 
 def rand(

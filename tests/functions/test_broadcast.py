@@ -134,3 +134,13 @@ def test_a_real_operand_of_a_complex_one_gets_the_real_part():
 def test_new_axes_of_expand_have_pytorchs_strides(lib, shape, sizes):
     expected = {(1, 3): (3, 1), (1, 1, 3): (3, 3, 1), (2, 1, 3): (0, 3, 1), (1, 2, 1): (0, 0, 0)}
     assert lib.ones(shape).expand(sizes).stride() == expected[sizes]
+
+
+def test_a_size_may_be_given_by_keyword(lib):
+    x = lib.ones(3, 1)
+    assert x.expand(size=(3, 2)).shape == x.expand(3, 2).shape == (3, 2)
+    assert x.sum_to_size(size=(1, 1)).tolist() == [[3]]
+    assert lib.ones(2).resize_(size=(1, 2)).shape == (1, 2)
+    for call in (x.expand, x.sum_to_size, x.resize_):
+        with pytest.raises(TypeError, match="missing 1 required positional argument"):
+            call()

@@ -35,6 +35,8 @@ _OWN_WORDS = re.compile(
     r"not all arguments converted|ambiguous|values to unpack|non-iterable|object too deep|"
     r"data type|dtype\(|descriptor '|must be str|Cannot cast|must be a number, not|numeric type"
 )
+# NumPy's words for a result that no memory holds.
+_TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "broadcast dimensions too")
 
 
 def explained(name: str, function: Callable, error: Exception, args: tuple, kwargs: dict) -> Any:
@@ -44,6 +46,8 @@ def explained(name: str, function: Callable, error: Exception, args: tuple, kwar
     if hasattr(error, "__notes__"):  # a hint says already what was meant
         return error
     in_own_words, text = isinstance(error, TypeError | ValueError), str(error)
+    if text.startswith(_TOO_LARGE):
+        return RuntimeError(f"{name}(): the result would be larger than any memory")
     if in_own_words and ("argument '" in text or not _OWN_WORDS.search(text)):
         return error
     try:
