@@ -119,6 +119,15 @@ def conv_rank(ndim: int, rank: int, channels: int) -> str:
     return ""
 
 
+def conv_weight(function: str, shape: _Shape, spatial: Sequence[str]) -> str:
+    """Say which axes a weight has to have whose number of axes is another."""
+    first = ("C_in", "C_out/groups") if "transpose" in function else ("C_out", "C_in/groups")
+    return (
+        f"weight has {len(shape)} axes, its shape is {list(shape)}, and {function} takes "
+        f"{len(spatial) + 2}: ({', '.join((*first, *spatial))})"
+    )
+
+
 def dtype_name(name: str) -> str:
     """Say what was meant by a dtype's name where a device is expected."""
     known = ("float", "double", "half", "int", "long", "bool", "bfloat", "complex", "uint")

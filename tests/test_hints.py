@@ -141,6 +141,22 @@ CASES = {
     "no channels": (layer(lambda nn: nn.Conv2d(1, 4, 3), zeros(9, 9)), r"x\[None\]"),
     "no colours": (layer(lambda nn: nn.Conv2d(3, 4, 3), zeros(9, 9)), r"x\.expand\(3, -1, -1\)"),
     "videos": (layer(lambda nn: nn.Conv2d(3, 4, 3), zeros(2, 5, 3, 9, 9)), r"x\.flatten\(0, 1\)"),
+    "weight of a vector": (
+        lambda m: m.conv1d(m.zeros(1, 2, 9), m.zeros(3, 2, 3, 3)),
+        r"weight has 4 axes, its shape is \[3, 2, 3, 3\].* takes 3: \(C_out, C_in/groups, width\)",
+    ),
+    "weight of an image": (
+        lambda m: m.conv2d(m.zeros(1, 2, 9, 9), m.zeros(3, 2, 3)),
+        r"weight has 3 axes, its shape is \[3, 2, 3\].* takes 4: \(C_out, .*, height, width\)",
+    ),
+    "weight of a volume": (
+        lambda m: m.conv3d(m.zeros(1, 2, 9, 9, 9), m.zeros(3, 2, 3, 3)),
+        r"weight has 4 axes.* takes 5: \(C_out, C_in/groups, depth, height, width\)",
+    ),
+    "transposed weight": (
+        lambda m: m.conv_transpose2d(m.zeros(1, 2, 9, 9), m.zeros(2, 3, 3)),
+        r"weight has 3 axes.* takes 4: \(C_in, C_out/groups, height, width\)",
+    ),
     "one row": (layer(lambda nn: nn.BatchNorm1d(3), zeros(1, 3)), r"net\.eval\(\).*drop_last"),
     "one value": (lambda m: m.nn.functional.group_norm(m.zeros(1, 2), 2), r"net\.eval\(\)"),
     "no batch": (layer(lambda nn: nn.BatchNorm2d(3), zeros(3, 9, 9)), r"unsqueeze\(0\)"),

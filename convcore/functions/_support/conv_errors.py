@@ -63,6 +63,8 @@ def _hint(function: str, input: Any, weight: Any, groups: int) -> str:
     x, w, rank = input._array, weight._array, int(function[-2])
     if x.dtype != w.dtype:
         return _hints.other_dtype(x.dtype.name, w.dtype.name)
+    if w.ndim != rank + 2:
+        return _hints.conv_weight(function, w.shape, _AXES[-rank:])
     channels = w.shape[0] if "transpose" in function else w.shape[1] * groups
     if x.ndim not in (rank + 1, rank + 2):
         return _hints.conv_rank(x.ndim, rank, channels)
@@ -105,6 +107,12 @@ def _texts(
     if w.ndim < 3:
         yield "weight should have at least three dimensions"
     yield from _step_texts(rank, w.ndim - 2, steps)
+    if w.ndim != rank + 2:
+        batch = list(x.shape) if x.ndim == rank + 2 else [1, *x.shape]
+        yield (
+            f"Expected {w.ndim}-dimensional input for {w.ndim}-dimensional weight "
+            f"{list(w.shape)}, but got {rank + 2}-dimensional input of size {batch} instead"
+        )
     transposed = "transpose" in function
     channels = w.shape[1] * steps["groups"] if transposed else w.shape[0]
     if b is not None and b.shape != (channels,):

@@ -23,6 +23,12 @@ REFUSED = {
     "axes of a volume": lambda m: m.conv3d(image(m, 4, 4), image(m, 3, 2, 2, 2, 2)),
     "axes of weight": lambda m: m.conv2d(image(m, 1, 2, 4, 4), image(m, 3, 2, 2)),
     "too many axes of weight": lambda m: m.conv2d(image(m, 1, 2, 4, 4), image(m, 3, 2, 2, 2, 2)),
+    "axes of a vector's weight": lambda m: m.conv1d(image(m, 1, 2, 4), image(m, 3, 2, 2, 2)),
+    "axes of a vector's weight, no batch": lambda m: m.conv1d(image(m, 2, 4), image(m, 3, 2, 2, 2)),
+    "axes of a transposed weight": lambda m: m.conv_transpose1d(
+        image(m, 1, 2, 4), image(m, 2, 3, 2, 2)
+    ),
+    "weight a vector": lambda m: m.conv2d(image(m, 1, 2, 4, 4), image(m, 3)),
     "weight a matrix": lambda m: m.conv2d(image(m, 1, 2, 4, 4), image(m, 3, 2)),
     "bias in double": lambda m: m.conv2d(
         image(m, 1, 2, 4, 4), image(m, 3, 2, 2, 2), image(m, 3, dtype="float64")
