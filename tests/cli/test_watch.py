@@ -54,6 +54,15 @@ def test_a_script_that_trains_nothing_is_said_to(script):
     assert done.stderr == "convcore watch: no optimizer made a step\n"
 
 
+@pytest.mark.subprocess
+@pytest.mark.parametrize("end", ["raise ValueError('full')", "import sys; sys.exit('full')"])
+def test_of_a_script_that_failed_only_its_own_message_is_shown(end, tmp_path):
+    (tmp_path / "train.py").write_text(end)
+    done = watched(str(tmp_path / "train.py"))
+    assert done.returncode == 1 and done.stderr.endswith("full\n")
+    assert "convcore watch" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

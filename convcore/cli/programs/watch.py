@@ -39,7 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with seen:
             program()
-    finally:
-        if not seen.steps:
-            print("convcore watch: no optimizer made a step", file=sys.stderr)
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise
+    if not seen.steps:  # of a program that failed, its own message says more
+        print("convcore watch: no optimizer made a step", file=sys.stderr)
     return 0
