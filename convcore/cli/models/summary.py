@@ -61,6 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--depth: must not be negative, got {arguments.depth}")
     dtype = getattr(convcore, arguments.dtype)
     given: tuple[Any, ...]
+    designed = ""
     if arguments.model.endswith(".onnx"):
         if arguments.dtype != "float32":
             raise UsageError("--dtype is for nets of convcore.models; an ONNX file has its own")
@@ -70,10 +71,12 @@ def run(arguments: argparse.Namespace) -> int:
         model = maker(arguments.model)().to(dtype)
         given = arguments.input or default_sizes(arguments.model)
         shown = list(given)
+        designed = f"; --input is N,C,H,W, as {','.join(map(str, default_sizes(arguments.model)))}"
     try:
         found = inspection.summary(model, given, dtype=dtype, depth=arguments.depth)
     except (RuntimeError, ValueError) as error:
-        raise UsageError(f"{arguments.model} cannot take {shown}: {one_line(error)}") from None
+        why = str(error) if designed else one_line(error)  # its hint is for who writes a program
+        raise UsageError(f"{arguments.model} cannot take {shown}: {why}{designed}") from None
     print(fitted(str(found)))
     return 0
 
