@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+from convcore import models as _models
+from convcore._hints import hinted as _hinted
 from convcore.serialization.load import load as _load
 
 __all__ = [
@@ -116,7 +118,22 @@ def load(repo_or_dir: str, model: str, *args: Any, source: str = "local", **kwar
     """
     for option in ("trust_repo", "force_reload", "verbose", "skip_validation"):
         kwargs.pop(option, None)
-    return _entry(_found(repo_or_dir, source), model)(*args, **kwargs)
+    try:
+        folder = _found(repo_or_dir, source)
+    except RuntimeError as error:
+        _hinted(error, _ours(model))
+        raise
+    return _entry(folder, model)(*args, **kwargs)
+
+
+def _ours(model: str) -> str:
+    """Say which net of convcore's has a name."""
+    if not callable(vars(_models).get(model)):
+        return ""
+    return (
+        f"convcore.models.{model}() is the net, under torchvision's names: net.load_state_dict("
+        f"convcore.load('{model}.pth')) loads a file of its weights"
+    )
 
 
 def list(github: str, *args: Any, source: str = "local", **kwargs: Any) -> Any:

@@ -54,6 +54,15 @@ def test_a_repository_in_the_cache(repository, cache):
         hub.load("owner/other", "net", source="ftp")
 
 
+def test_a_net_of_convcores_is_named_in_place_of_a_download(cache):
+    with pytest.raises(RuntimeError, match="downloads nothing") as caught:
+        hub.load("pytorch/vision:v0.10.0", "resnet18", pretrained=True)
+    assert "convcore.models.resnet18()" in caught.value.__notes__[0]
+    with pytest.raises(RuntimeError, match="downloads nothing") as caught:
+        hub.load("owner/name", "net")
+    assert not hasattr(caught.value, "__notes__")
+
+
 def test_weights_by_address(cache):
     (cache / "checkpoints").mkdir(parents=True)
     state = {"weight": convcore.arange(3.0)}
