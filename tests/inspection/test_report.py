@@ -306,6 +306,16 @@ def test_page_in_a_browser(tmp_path):
     browser.close()
 
 
+def test_a_path_in_the_place_of_the_input_is_named(tmp_path):
+    file = tmp_path / "net.html"
+    with pytest.raises(TypeError, match="path must be a file's name, got Tensor") as caught:
+        inspection.report(nn.ReLU(), file, convcore.ones(1))
+    assert "report(model, input, path)" in caught.value.__notes__[0]
+    with pytest.raises(TypeError, match="path must be a file's name, got int") as caught:
+        inspection.report(nn.ReLU(), convcore.ones(1), 3)
+    assert not hasattr(caught.value, "__notes__")
+
+
 @pytest.mark.parametrize("name", ["net.pdf", "net.PNG"])
 def test_a_file_of_another_format_is_refused(tmp_path, name):
     with pytest.raises(ValueError, match=r"path must end in \.html or \.htm, got .*net"):

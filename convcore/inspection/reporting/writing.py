@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from convcore import nn
+from convcore._hints import hinted
 from convcore._tensor import Tensor
 from convcore.inspection.reporting._facts import facts_of
 from convcore.inspection.reporting._page import page
@@ -47,7 +48,7 @@ def report(
     Raises
     ------
     TypeError
-        ``model`` is no Module, or ``input`` holds no tensor.
+        ``model`` is no Module, ``input`` holds no tensor, or ``path`` is none.
     ValueError
         ``path`` has the suffix of another format.
     OSError
@@ -71,6 +72,10 @@ def report(
     ...     page.name, os.path.getsize(page) < 2**20
     ('net.html', True)
     """
+    if not isinstance(path, str | os.PathLike):
+        error = TypeError(f"path must be a file's name, got {type(path).__name__}")
+        swapped = isinstance(input, str | os.PathLike)
+        raise hinted(error, "path stands last: report(model, input, path)" if swapped else "")
     check_suffix(path)
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a Module, got {type(model).__name__}")
