@@ -1,4 +1,6 @@
-"""Attributes of PyTorch's tensors that convcore has not: reading one says why, or what to use.
+"""Attributes that tensors have not: reading one says why, or what to use.
+
+They are those of PyTorch's that convcore lacks, and those of arrays that no tensor has.
 
 Each is a descriptor of Tensor's. A `__getattr__` of the class would do without the list, but would
 slow every call down: Python keeps no fast path to the attributes of a class that has one.
@@ -11,6 +13,7 @@ import inspect
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+from convcore._hints import hinted
 from convcore._tensor import Tensor
 
 # tests/functions/test_not_here.py compares them with PyTorch's.
@@ -23,6 +26,18 @@ _TABLE = """
     stft storage_type symeig to_padded_tensor volatile xpu
 """
 NAMES = frozenset(_TABLE.split())
+
+# Methods of arrays and of other libraries' tensors, and what does the same here.
+OF_ARRAYS = {
+    **dict.fromkeys(("asnumpy", "as_numpy", "to_numpy", "tonumpy"), "x.numpy()"),
+    "assign": "x.copy_(other)",
+    "astype": "x.to(torch.float32)",
+    "copy": "x.clone()",
+    "fill": "x.fill_(value)",
+    "ptp": "x.max() - x.min()",
+    "searchsorted": "torch.searchsorted(x, values)",
+    "tobytes": "x.numpy().tobytes()",
+}
 
 
 class NotHere:
@@ -42,9 +57,21 @@ class NotHere:
         raise errors.missing_attribute("torch.Tensor", self._name)
 
 
+class OfArrays(NotHere):
+    """An attribute of arrays; its error has Python's text, and a hint."""
+
+    __slots__ = ()
+
+    def __get__(self, tensor: Any, owner: type) -> NoReturn:
+        of = f"type object {owner.__name__!r}" if tensor is None else f"{owner.__name__!r} object"
+        error = AttributeError(f"{of} has no attribute {self._name!r}", name=self._name, obj=tensor)
+        raise hinted(error, f"use {OF_ARRAYS[self._name]}")
+
+
 def _listed(self: Tensor) -> Iterable[str]:
     """Return the names of the attributes: not those that are not here."""
-    hidden = {n for n in NAMES if isinstance(inspect.getattr_static(self, n, None), NotHere)}
+    names = NAMES | OF_ARRAYS.keys()
+    hidden = {n for n in names if isinstance(inspect.getattr_static(self, n, None), NotHere)}
     return set(object.__dir__(self)) - hidden
 
 
@@ -52,4 +79,6 @@ def bind() -> None:
     """Set them on Tensor."""
     for name in NAMES:
         setattr(Tensor, name, NotHere(name))
+    for name in OF_ARRAYS:
+        setattr(Tensor, name, OfArrays(name))
     Tensor.__dir__ = _listed  # type: ignore[method-assign]

@@ -9,7 +9,7 @@ import pytest
 import convcore
 from convcore import Tensor
 from convcore.compat import NotInConvcoreError, names
-from convcore.functions._not_here import NAMES
+from convcore.functions._not_here import NAMES, OF_ARRAYS
 
 
 def test_the_list_is_what_pytorch_has_and_convcore_has_not():
@@ -41,9 +41,26 @@ def test_what_is_no_name_of_pytorch_is_python_s_own_error():
     assert caught.value.obj is tensor  # from which Python finds the name that was meant
 
 
+@pytest.mark.parametrize("name", OF_ARRAYS)
+def test_a_method_of_arrays_has_pythons_text_and_a_hint(name):
+    tensor = convcore.ones(2)
+    assert not hasattr(tensor, name) and name not in names.public()["torch.Tensor"]
+    with pytest.raises(AttributeError) as caught:
+        getattr(tensor, name)
+    assert str(caught.value) == f"'Tensor' object has no attribute {name!r}"
+    assert caught.value.__notes__ == [f"Hint: use {OF_ARRAYS[name]}"]
+
+
+def test_what_is_used_instead_is_there():
+    tensor = convcore.tensor([1.0, 3.0])
+    scope = {"x": tensor, "other": tensor, "torch": convcore, "value": 2.0, "values": tensor}
+    for call in OF_ARRAYS.values():
+        eval(call, scope)
+
+
 def test_they_are_not_listed_and_can_be_set():
     tensor = convcore.ones(2)
-    assert not NAMES & set(dir(tensor))
+    assert not (NAMES | OF_ARRAYS.keys()) & set(dir(tensor))
     tensor.name = "weight"
     assert tensor.name == copy.deepcopy(tensor).name == "weight"
     assert "name" in dir(tensor)
