@@ -274,6 +274,7 @@ def _edges(array: np.ndarray, bins: Any, ends: Sequence[float] | None) -> np.nda
     return np.linspace(low, high, bins + 1, dtype=array.dtype)
 
 
+@names_arguments
 def unique_consecutive(
     input: Tensor,
     return_inverse: bool = False,

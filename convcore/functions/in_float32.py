@@ -14,7 +14,7 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._tensor import Tensor
-from convcore.functions._support.naming import UNNAMED, explained
+from convcore.functions._support.naming import UNNAMED, explained, with_torchs_names
 from convcore.functions.broadcast import cast
 
 __all__: list[str] = []
@@ -44,9 +44,12 @@ def in_float32(function: Function) -> Function:
         try:
             return function(*args, **kwargs)
         except UNNAMED as error:
-            better = explained(function.__name__, function, error, args, kwargs)
+            renamed = with_torchs_names(function, error, kwargs)
+            better: Any = renamed or explained(function.__name__, function, error, args, kwargs)
             if better is error:
                 raise
+        if renamed:
+            return widening(*args, **renamed)
         raise better
 
     return widening  # type: ignore[return-value]

@@ -214,6 +214,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
     return split(input, ints("split_with_sizes", "split_sizes", split_sizes), dim)
 
 
+@names_arguments
 def unsafe_split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return copies of what `split` gives, so that each may be changed in place."""
     return tuple([clone(part) for part in split(tensor, split_size_or_sections, dim)])
@@ -225,6 +226,7 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
     return tuple([clone(part) for part in split_with_sizes(input, split_sizes, dim)])
 
 
+@names_arguments
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return copies of what `chunk` gives."""
     return tuple([clone(part) for part in chunk(input, chunks, dim)])

@@ -406,6 +406,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
     return _choose(_SORT, "SortBackward0", input, index, along)
 
 
+@names_arguments
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Return the indices that sort the elements along an axis; the rest as for `sort`."""
     check_tensor("argsort", input)

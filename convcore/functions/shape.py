@@ -283,6 +283,7 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     return view(input, (*shape[:axis], *new, *shape[axis + 1 :]))
 
 
+@names_arguments
 def squeeze(input: Tensor, dim: int | Sequence[int] | None = None, *more: int) -> Tensor:
     """Return a view without the axes of size 1: all of them, or those among ``dim``.
 
@@ -307,6 +308,7 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None, *more: int) -
     return out
 
 
+@names_arguments
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """Return a view with a new axis of size 1 at ``dim``."""
     check_tensor("unsqueeze", input)

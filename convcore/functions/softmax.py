@@ -24,6 +24,7 @@ from convcore.functions.reduce import sum
 __all__ = ["log_softmax", "softmax", "softmin"]
 
 
+@names_arguments
 def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
@@ -61,10 +62,11 @@ def softmin(
     """Return `softmax` of -input."""
     check_tensor("softmin", input)
     if dim is None:
-        dim = _implicit_dim("softmin", input._array.ndim, _stacklevel)
+        dim = _implicit_dim("softmin", input._array.ndim, _stacklevel + 1)
     return softmax(neg(input), dim, dtype=dtype)
 
 
+@names_arguments
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
@@ -99,7 +101,7 @@ def _prepared(
     """Return the tensor in the dtype to compute in, and the axis."""
     rank = x._array.ndim
     if dim is None:
-        dim = _implicit_dim(function, rank, stacklevel + 1)
+        dim = _implicit_dim(function, rank, stacklevel + 2)
     if dtype is not None and x._array.dtype != as_numpy(dtype):
         x = cast(x, as_numpy(dtype))
     if x._array.dtype.kind not in "fV":
@@ -124,10 +126,11 @@ def _method(function: Callable) -> Callable:
     """Return softmax as a method, which has no _stacklevel among its arguments."""
 
     def method(self: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-        return function(self, dim, 4, dtype)
+        return function(self, dim, 5, dtype)
 
-    method.__doc__ = function.__doc__
-    return method
+    method.__doc__, method.__name__ = function.__doc__, function.__name__
+    method.__qualname__ = function.__qualname__
+    return names_arguments(method)
 
 
 FUNCTIONS_ONLY = {"softmin"}

@@ -103,6 +103,7 @@ def _apart(x: Tensor, steps: list, join: Any, name: str) -> tuple[Tensor, ...]:
     return outs
 
 
+@names_arguments
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Cut a tensor along an axis into at most ``chunks`` views of one size, but for the last.
 
@@ -246,6 +247,7 @@ def _split_evenly(
     return tensor_split(x, where, axis)
 
 
+@names_arguments
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Return views of all slices along an axis, which is removed.
 

@@ -63,3 +63,6 @@ def test_softmax_without_an_axis_warns():
     with pytest.warns(UserWarning, match="Implicit dimension choice for softmax") as caught:
         assert F.softmax(convcore.zeros(2, 4))[0, 0].item() == 0.25
     assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="Implicit dimension choice for softmin") as caught:
+        F.softmin(convcore.zeros(2, 4))
+    assert caught[0].filename == __file__

@@ -180,19 +180,39 @@ def _found(value: Any, kinds: Kinds) -> str:
 
 
 def names_arguments(function: Function) -> Function:
-    """Let a function say which argument is none of what it takes."""
+    """Let a function say which argument is none of what it takes.
+
+    It takes NumPy's ``axis`` and ``keepdims`` for ``dim`` and ``keepdim``, as PyTorch's do.
+    """
 
     @functools.wraps(function)
     def naming(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except UNNAMED as error:
-            better = explained(function.__name__, function, error, args, kwargs)
+            renamed = with_torchs_names(function, error, kwargs)
+            better: Any = renamed or explained(function.__name__, function, error, args, kwargs)
             if better is error:
                 raise
+        if renamed:
+            return naming(*args, **renamed)
         raise better
 
     return naming  # type: ignore[return-value]
+
+
+_OF_NUMPY = {"axis": "dim", "keepdims": "keepdim"}
+
+
+def with_torchs_names(function: Callable, error: Exception, kwargs: dict) -> dict | None:
+    """Return a call's keywords with PyTorch's names in place of NumPy's, if those are to blame."""
+    unknown = re.fullmatch(r"(.+)\(\) got an unexpected keyword argument '(\w+)'", str(error))
+    if not unknown or unknown[1] != function.__qualname__ or unknown[2] not in _OF_NUMPY:
+        return None
+    name = _OF_NUMPY[unknown[2]]
+    if name in kwargs or name not in inspect.signature(function).parameters:
+        return None
+    return {name if one == unknown[2] else one: value for one, value in kwargs.items()}
 
 
 def names_in_constructor(cls: type) -> None:

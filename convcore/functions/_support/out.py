@@ -16,7 +16,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.views import check_apart, check_writable
 from convcore.functions._support.arguments import typename
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions._support.naming import UNNAMED, explained
+from convcore.functions._support.naming import UNNAMED, explained, with_torchs_names
 
 _TABLE = """
     abs acos acosh add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle any asin
@@ -73,9 +73,12 @@ def with_out(name: str, function: Callable) -> Callable:
             try:
                 return function(*args, **kwargs)
             except UNNAMED as error:
-                better = explained(name, function, error, args, kwargs)
+                renamed = with_torchs_names(function, error, kwargs)
+                better: Any = renamed or explained(name, function, error, args, kwargs)
                 if better is error:
                     raise
+            if renamed:
+                return accepting(*args, **renamed)
             raise better
         outs = tuple(out) if isinstance(out, tuple | list) else (out,)
         _check(name, outs, (*args, *kwargs.values()))

@@ -214,3 +214,33 @@ def test_new_tensors_take_no_memory_format_for_the_default():
     assert convcore.empty(2, memory_format=None).is_contiguous()
     with pytest.raises(TypeError, match="'memory_format'"):
         x.contiguous(memory_format=None)
+
+
+NUMPY = {
+    "softmax": lambda m, x: m.softmax(x, axis=0),
+    "softmax, a method": lambda m, x: x.softmax(axis=0),
+    "log_softmax": lambda m, x: x.log_softmax(axis=1),
+    "squeeze": lambda m, x: x[:1].squeeze(axis=0),
+    "unsqueeze": lambda m, x: m.unsqueeze(x, axis=1),
+    "chunk": lambda m, x: x.chunk(2, axis=1)[1],
+    "unbind": lambda m, x: m.unbind(x, axis=1)[2],
+    "argsort": lambda m, x: m.argsort(x, axis=0),
+    "sort": lambda m, x: m.sort(x, axis=0)[0],
+    "kthvalue": lambda m, x: x.kthvalue(1, axis=0)[0],
+    "topk": lambda m, x: x.topk(1, axis=0)[0],
+    "diff": lambda m, x: m.diff(x, axis=0),
+    "quantile": lambda m, x: m.quantile(x, 0.5, axis=0, keepdims=True),
+    "index_select": lambda m, x: x.index_select(axis=1, index=m.tensor([2])),
+}
+
+
+@pytest.mark.parametrize("name", NUMPY)
+def test_numpys_names_of_arguments_are_taken_as_pytorchs(name, torch):
+    values = [[1.0, 5.0, 3.0], [4.0, 2.0, 9.0]]
+    ours, theirs = (NUMPY[name](m, m.tensor(values)) for m in (convcore, torch))
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-6, atol=1e-6)
+
+
+def test_a_keyword_in_both_names_is_refused():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'axis'"):
+        convcore.softmax(X, dim=0, axis=0)
