@@ -5,11 +5,12 @@ Nothing here runs before something has failed.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Self
 
@@ -66,8 +67,50 @@ def hint_keyword(error: TypeError, function: Callable) -> None:
     plain: Any = inspect.unwrap(function)
     if found and found[1] == getattr(plain, "__qualname__", "") and not hasattr(error, "__notes__"):
         names = _keywords(plain.__code__)
-        meant = nearest(found[2], names)
+        meant = _meant(found[2], names)
         hinted(error, f"did you mean {meant!r}?" if meant else f"it takes {', '.join(names)}")
+
+
+# NumPy's and Keras' names of arguments, and those that arguments have here.
+_SAME = {
+    **dict.fromkeys(("axis", "axes"), ("dim", "dims", "start_dim")),
+    "batch": ("batch_size",),
+    "epsilon": ("eps",),
+    "filters": ("out_channels",),
+    "layers": ("select",),
+    "learning_rate": ("lr",),
+    "rate": ("p",),
+    "strides": ("stride",),
+    "units": ("out_features",),
+}
+
+
+def _meant(word: str, names: Sequence[str]) -> str:
+    """Return the argument that a keyword was meant to be: by its meaning, or its spelling."""
+    return next((name for name in _SAME.get(word, ()) if name in names), nearest(word, names))
+
+
+def hint_keywords(room: str) -> None:
+    """Let the public functions of a module say which keyword was meant."""
+    module = sys.modules[room]
+    for name in module.__all__:
+        function = getattr(module, name)
+        if isinstance(function, FunctionType):
+            hinting = _hinting(function)
+            setattr(module, name, hinting)
+            setattr(sys.modules[function.__module__], name, hinting)  # where pickle looks for it
+
+
+def _hinting(function: Callable) -> Callable:
+    @functools.wraps(function)
+    def hinting(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            hint_keyword(error, function)
+            raise
+
+    return hinting
 
 
 def _keywords(code: CodeType) -> tuple[str, ...]:
@@ -98,7 +141,7 @@ def _check_keywords(cls: type, given: Mapping[str, Any]) -> None:
     names = _keywords(code)
     for name in given:
         if name not in names:
-            meant = nearest(name, names)
+            meant = _meant(name, names)
             error = TypeError(
                 f"{cls.__qualname__}.__init__() got an unexpected keyword argument {name!r}"
                 f"{f'. Did you mean {meant!r}?' if meant else ''}"

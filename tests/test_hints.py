@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import sys
 from collections import OrderedDict
@@ -11,7 +12,7 @@ import pytest
 from against_torch import same_error
 
 import convcore
-from convcore import nn, optim
+from convcore import inspection, nn, optim
 from convcore.utils.data import DataLoader, Dataset
 
 
@@ -360,7 +361,37 @@ def test_unknown_keyword_suggests_one_of_the_public_class(name):
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="Python's own text, without our note")
 def test_unknown_keyword_like_none_lists_them():
-    assert "lr, momentum" in hint(optim.SGD, [convcore.zeros(1)], learning_rate=0.1)
+    assert "lr, momentum" in hint(optim.SGD, [convcore.zeros(1)], speed=0.1)
+
+
+@pytest.mark.parametrize(
+    ("call", "keyword", "meant"),
+    [
+        (inspection.capture, "layers", "select"),
+        (inspection.attribution.saliency, "targets", "target"),
+        (inspection.pictures.kernels, "titel", "title"),
+        (convcore.nn.functional.normalize, "epsilon", "eps"),
+    ],
+)
+def test_unknown_keyword_of_a_function_suggests_one(call, keyword, meant):
+    with pytest.raises(TypeError) as caught:
+        call(**{keyword: 1})
+    assert re.search(rf"[Dd]id you mean '{meant}'", "\n".join([str(caught.value), *hints(caught)]))
+
+
+def hints(caught):
+    return getattr(caught.value, "__notes__", [])
+
+
+def test_functions_that_hint_at_keywords_can_be_pickled():
+    assert pickle.loads(pickle.dumps(inspection.capture)) is inspection.capture
+
+
+def test_keywords_of_other_libraries_suggest_pytorchs():
+    for name, meant in {"learning_rate": "lr", "epsilon": "eps"}.items():
+        with pytest.raises(TypeError) as caught:
+            optim.Adam([convcore.zeros(1)], **{name: 0.1})
+        assert f"'{meant}'" in "".join([str(caught.value), *hints(caught)])
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="Python's own text, without our note")

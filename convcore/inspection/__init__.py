@@ -7,6 +7,7 @@ measures the time and memory of each module and operation, and
 all of it as one HTML page, and `convcore.inspection.pictures` draws parts of it.
 """
 
+from convcore import _misnamed
 from convcore.inspection import attribution, pictures
 from convcore.inspection.capturing import Capture, capture
 from convcore.inspection.live import Watch, watch
@@ -39,3 +40,5 @@ __all__ = [
     "watch",
     "zero",
 ]
+
+_misnamed.hint_keywords(__name__)

@@ -6,6 +6,7 @@ layers are applied at the nodes of the graph, so modules that are called again, 
 with a shortcut and operations in place all follow them.
 """
 
+from convcore import _misnamed
 from convcore.inspection.attribution._lrp_rules import Epsilon, Gamma, ZPlus
 from convcore.inspection.attribution.cam import grad_cam, grad_cam_plus_plus, layer_cam
 from convcore.inspection.attribution.deep_lift import deep_lift
@@ -32,3 +33,5 @@ __all__ = [
     "saliency",
     "smooth_grad",
 ]
+
+_misnamed.hint_keywords(__name__)
