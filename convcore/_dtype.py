@@ -8,6 +8,7 @@ float32, where NumPy gives float64.
 from __future__ import annotations
 
 import builtins
+import importlib
 from typing import Any
 
 import numpy as np
@@ -191,7 +192,9 @@ def as_numpy(kind: Any = None) -> np.dtype:
         return _OF_PYTHON[kind]
     if isinstance(kind, np.dtype) or (isinstance(kind, type) and issubclass(kind, np.generic)):
         return of(np.dtype(kind)).numpy
-    raise TypeError(f"argument 'dtype' must be torch.dtype, not {type(kind).__name__}")
+    error = TypeError(f"argument 'dtype' must be torch.dtype, not {type(kind).__name__}")
+    hints: Any = importlib.import_module("convcore._hints")  # which stands above
+    raise hints.hinted(error, hints.dtype_name(kind) if isinstance(kind, str) else "")
 
 
 # The default

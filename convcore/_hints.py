@@ -219,6 +219,8 @@ NOT_SCALAR = "backward starts from one number: reduce first, as in loss.mean().b
 LEAF_IN_PLACE = (
     "change a parameter's values under torch.no_grad(), or compute a new tensor, as in w = w + 1"
 )
+NOT_RECORDED = "call x.requires_grad_() on it before anything is computed from it"
+BACKWARDS = "x.flip(axis) reverses an axis; NumPy's x[::-1] is x.flip(0)"
 MODIFIED = (
     "clone the tensor before the operation changes it, or use the operation that is not in place"
 )
@@ -275,6 +277,7 @@ EMPTY_PARAMETERS = (
     "the module has no parameters, or they came from a generator that was used up before: "
     "call module.parameters() again. Layers in a Python list are not seen: use nn.ModuleList"
 )
+OBJECT_FIRST = "the object comes first, and then the file: torch.save(object, path)"
 SWAPPED = "scores come first, and then the classes: cross_entropy(net(x), y)"
 LOSS_CLASS = "make the loss first, and then call it: nn.CrossEntropyLoss()(input, target)"
 ON_CPU = 'leave the device out, or ask: "cuda" if torch.cuda.is_available() else "cpu"'

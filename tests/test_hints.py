@@ -201,7 +201,22 @@ CASES = {
     "modified": (changed_exp, "clone the tensor"),
     "leaf": (leaf_in_place, r"torch\.no_grad\(\)"),
     "view of a leaf": (leaf_item, r"torch\.no_grad\(\)"),
+    "not recorded": (
+        lambda m: m.autograd.grad(m.ones(1, requires_grad=True).sum(), m.ones(1)),
+        r"x\.requires_grad_\(\)",
+    ),
+    # NumPy's habits
+    "list": (lambda m: m.from_numpy([1, 2]), r"torch\.tensor\(x\)"),
+    "backwards": (lambda m: m.zeros(3)[::-1], r"x\.flip\(0\)"),
     # modules
+    "clipped layers": (
+        lambda m: m.nn.utils.clip_grad_norm_(m.nn.Sequential(m.nn.Linear(2, 2)), 1.0),
+        r"module\.parameters\(\)",
+    ),
+    "saved the other way round": (
+        lambda m: m.save("net.pt", {}),
+        r"torch\.save\(object, path\)",
+    ),
     "parameter": (assigned, r"nn\.Parameter\(tensor\).*module\.weight\.copy_\(tensor\)"),
     "registered": (
         lambda m: m.nn.Module().register_parameter("w", m.zeros(2)),
@@ -268,6 +283,12 @@ def test_what_is_no_tensor_can_be_converted():
     assert "other.state_dict()" in hint(net.load_state_dict, net)
     assert "torch.load(path)" in hint(net.load_state_dict, "net.pt")
     assert hint(convcore.relu, None) == ""
+
+
+@pytest.mark.parametrize("make", [convcore.zeros, convcore.tensor, convcore.arange])
+def test_a_dtype_in_quotes_is_named_without(make):
+    assert "torch.float32" in hint(make, 2, dtype="float32")
+    assert hint(make, 2, dtype="x") == ""
 
 
 def test_error_within_linear_that_is_no_mismatch_has_no_hint():
@@ -362,6 +383,18 @@ def test_unknown_keyword_suggests_one_of_the_public_class(name):
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="Python's own text, without our note")
 def test_unknown_keyword_like_none_lists_them():
     assert "lr, momentum" in hint(optim.SGD, [convcore.zeros(1)], speed=0.1)
+
+
+@pytest.mark.parametrize(
+    ("room", "name", "meant"),
+    [
+        (convcore, "array", "torch.tensor"),
+        (convcore, "expand_dims", "torch.unsqueeze"),
+        (nn, "Dense", "nn.Linear"),
+    ],
+)
+def test_names_of_other_libraries_suggest_pytorchs(room, name, meant):
+    assert hint(getattr, room, name) == f"Hint: use {meant}"
 
 
 @pytest.mark.parametrize(

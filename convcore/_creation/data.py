@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
+from convcore import _dtype, _hints
 from convcore._creation.arguments import DtypeLike, leaf
 from convcore._device import check_device, is_meta
 from convcore._meta import MetaArray, meta
@@ -144,7 +144,8 @@ def from_numpy(array: np.ndarray) -> Tensor:
         name = (
             kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
         )
-        raise TypeError(f"expected np.ndarray (got {name})")
+        error = TypeError(f"expected np.ndarray (got {name})")
+        raise _hints.hinted(error, _hints.not_a_tensor(array))
     if not array.flags.writeable:
         _warn_read_only("NumPy array")
     return wrap(_checked_array(array))

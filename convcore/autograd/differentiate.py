@@ -185,7 +185,8 @@ def _as_tuple(tensors: Tensors) -> tuple[Tensor, ...]:
 def _check_inputs(inputs: Sequence[Tensor]) -> None:
     for tensor in inputs:
         if isinstance(tensor, Tensor) and not tensor.requires_grad:
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
+            error = RuntimeError("One of the differentiated Tensors does not require grad")
+            raise _hints.hinted(error, _hints.NOT_RECORDED)
 
 
 def _edges(roots: Sequence[Tensor]) -> list[Edge]:

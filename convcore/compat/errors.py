@@ -40,10 +40,10 @@ def missing_attribute(module: str, name: str) -> AttributeError:
 
 
 def explanation(module: str, name: str) -> str:
-    """Say why convcore has no such name, if PyTorch has; else ''."""
+    """Say why convcore has no such name, or what has another name in PyTorch; else ''."""
     path = f"{module}.{name}"
     known = names.is_public(module, name) or names.is_module(path) or scope.reason(path)
-    return explain(path) if known else ""
+    return explain(path) if known else scope.of_others(path)
 
 
 def missing_module(path: str) -> ModuleNotFoundError:

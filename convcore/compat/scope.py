@@ -143,6 +143,30 @@ def instead(path: str) -> str:
     return _INSTEAD.get(path.rpartition(".")[2], "")
 
 
+# Names of NumPy's and Keras' that PyTorch has under another, or not at all.
+_OF_OTHERS = {
+    "array": "torch.tensor",
+    "astype": "x.to(dtype)",
+    "copy": "x.clone()",
+    "expand_dims": "torch.unsqueeze",
+    "invert": "torch.bitwise_not",
+    "nn.AveragePooling2D": "nn.AvgPool2d",
+    "nn.BatchNormalization": "nn.BatchNorm2d",
+    "nn.Dense": "nn.Linear",
+    "nn.GlobalAveragePooling2D": "nn.AdaptiveAvgPool2d(1)",
+    "nn.Input": "nothing: a net takes its input when it is called",
+    "nn.MaxPooling2D": "nn.MaxPool2d",
+    "pad": "nn.functional.pad",
+    "repeat": "x.repeat for whole tensors, torch.repeat_interleave for NumPy's repeat",
+}
+
+
+def of_others(path: str) -> str:
+    """Return what to use instead of a name of NumPy's or Keras', or ''."""
+    use = _OF_OTHERS.get(path.removeprefix("torch."), "")
+    return f"use {use}" if use else ""
+
+
 # Packages beside PyTorch that programs import, and what is there instead.
 _PACKAGES = {
     "torchvision": "convcore.models has resnet18, vgg16, mobilenet_v2 and others under its names; "

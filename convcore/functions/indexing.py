@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _creation
+from convcore import _creation, _hints
 from convcore._creation.arguments import element
 from convcore._meta import MetaArray
 from convcore._tensor import Tensor, legacy_name, scalar_name, wrap
@@ -78,7 +78,7 @@ def _at(x: Tensor, axis: int, place: int, position: int = 0) -> Tensor:
 def _bounds(part: slice, size: int) -> tuple[int, int, int]:
     """Return where a slice starts, before what it stops, and its step."""
     if part.step is not None and as_int(part.step) < 0:
-        raise ValueError("step must be greater than zero")
+        raise _hints.hinted(ValueError("step must be greater than zero"), _hints.BACKWARDS)
     start, stop, step = part.indices(size)
     return start, max(start, stop), step
 

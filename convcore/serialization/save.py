@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import sys
 import zipfile
@@ -15,6 +16,7 @@ import numpy as np
 from convcore._device import device
 from convcore._dtype import bfloat16
 from convcore._dtype import dtype as _dtype
+from convcore._hints import OBJECT_FIRST, hinted
 from convcore._size import Size
 from convcore._tensor import Tensor
 from convcore.engine.layers.elementwise import is_dense
@@ -88,6 +90,10 @@ def save(
     >>> convcore.load(file), convcore.serialization.read_metadata(file)
     ({'weight': tensor([1., 1.])}, {'epoch': '3'})
     """
+    if not isinstance(f, str | os.PathLike) and not hasattr(f, "write"):
+        text = "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
+        swapped = isinstance(obj, str | os.PathLike)
+        raise hinted(AttributeError(text), OBJECT_FIRST if swapped else "")
     kind = formats.of_name(f, format)
     if kind == "safetensors":
         written = safetensors.content(obj, metadata)

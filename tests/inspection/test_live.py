@@ -142,6 +142,8 @@ def test_nothing_stays_after_an_error_and_a_block_opens_once():
     for every in (-1, float("nan"), "1", True):
         with pytest.raises(ValueError, match="every must be seconds"):
             inspection.watch(every)
+    with pytest.raises(ValueError, match=r"got Linear$"):
+        inspection.watch(nn.Linear(1, 1))
 
 
 def test_lines_say_what_is_not_finite(capsys):

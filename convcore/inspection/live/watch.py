@@ -99,5 +99,9 @@ def watch(every: float = 1.0, *, show: Callable[[Report], Any] | None = None) ->
     (1, ['0', '2'])
     """
     if isinstance(every, bool) or not isinstance(every, int | float) or not every >= 0:
-        raise ValueError(f"every must be seconds, 0 or more, got {every!r:.99}")
+        raise ValueError(f"every must be seconds, 0 or more, got {_shown(every)}")
     return Watch(every, show)
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if isinstance(value, int | float | str) else type(value).__name__

@@ -42,7 +42,12 @@ def _listed(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
 
 def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     """Return the gradients of those parameters that have one."""
-    grads = [parameter.grad for parameter in _listed(parameters)]
+    try:
+        grads = [parameter.grad for parameter in _listed(parameters)]
+    except AttributeError as error:
+        if hasattr(error.obj, "parameters"):  # a module, or one of those that it iterates over
+            _hints.hinted(error, _hints.not_parameters(error.obj))
+        raise
     return [grad for grad in grads if grad is not None]
 
 
