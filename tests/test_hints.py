@@ -285,6 +285,11 @@ def test_what_is_no_tensor_can_be_converted():
     assert hint(convcore.relu, None) == ""
 
 
+def test_the_dtype_of_a_module_may_be_pythons_and_not_a_string():
+    assert nn.Linear(2, 2).to(dtype=float).weight.dtype is convcore.float64
+    assert "torch.float64" in hint(nn.Linear(2, 2).to, dtype="float64")
+
+
 @pytest.mark.parametrize("make", [convcore.zeros, convcore.tensor, convcore.arange])
 def test_a_dtype_in_quotes_is_named_without(make):
     assert "torch.float32" in hint(make, 2, dtype="float32")

@@ -186,3 +186,13 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"pip install 'convcore\[view\]'"):
         pictures.feature_maps(convcore.rand(2, 3, 3))
+
+
+@pytest.mark.parametrize(
+    ("draw", "hint"),
+    [(pictures.feature_maps, "inspection.capture"), (pictures.kernels, "net.conv1.weight")],
+)
+def test_a_net_in_the_place_of_values_is_told_what_to_give(draw, hint):
+    with pytest.raises(TypeError, match="got Linear") as caught:
+        draw(convcore.nn.Linear(1, 1))
+    assert hint in caught.value.__notes__[0]

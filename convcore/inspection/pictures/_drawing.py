@@ -34,6 +34,13 @@ def figure_of(given: Any, width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+# What of a net is drawn under an argument's name.
+_OF_A_NET = {
+    "maps": "give what a layer puts out: inspection.capture keeps it",
+    "weight": "give a layer's: net.conv1.weight",
+}
+
+
 def array_of(value: Any, name: str, ndims: tuple[int, ...]) -> np.ndarray:
     """Return a tensor or array as an array of floats.
 
@@ -46,7 +53,7 @@ def array_of(value: Any, name: str, ndims: tuple[int, ...]) -> np.ndarray:
     if array.dtype.kind not in f"{FLOATING}iub":
         kind = type(value).__name__ if array.dtype == object else array.dtype
         error = TypeError(f"{name} must be a tensor or array of numbers, got {kind}")
-        raise hinted(error, "give a layer's: net.conv1.weight" if isinstance(value, Module) else "")
+        raise hinted(error, _OF_A_NET.get(name, "") if isinstance(value, Module) else "")
     if array.ndim not in ndims or not array.size:
         ranks = " or ".join(map(str, ndims))
         raise ValueError(f"{name} must have {ranks} axes and elements, got shape {array.shape}")

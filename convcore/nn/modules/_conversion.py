@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from convcore._creation import empty_like
 from convcore._device import check_device
 from convcore._device import device as _device
+from convcore._dtype import as_numpy, of
 from convcore._dtype import dtype as _dtype
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
@@ -166,6 +167,8 @@ def _parse_to(
             raise TypeError(f"to() received an invalid combination of arguments - got {value!r}")
     if device is not None:
         check_device(device)
+    if dtype is not None and not isinstance(dtype, _dtype):
+        dtype = of(as_numpy(dtype))  # refuses strings
     return device, dtype, memory_format
 
 
