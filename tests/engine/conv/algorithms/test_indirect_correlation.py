@@ -67,8 +67,8 @@ def test_blocks_without_an_output_of_some_class_are_exact(step, width, forced):
     )  # fmt: skip
 
 
-def test_few_pixels_of_one_tap_are_cut_into_whole_tiles():
-    g = make_geometry((1, 384, 14, 14), (64, 384, 1, 1))
+def test_pixels_of_one_tap_are_cut_into_whole_tiles():
+    g = make_geometry((1, 64, 28, 31), (16, 64, 1, 1))
     plan = indirect_correlation.correlation(dense_problem("forward", g, SINGLE, True), "indirect")[
         1
     ]
