@@ -8,10 +8,11 @@ float32, where NumPy gives float64.
 from __future__ import annotations
 
 import builtins
-import importlib
 from typing import Any
 
 import numpy as np
+
+from convcore import _hints
 
 __all__ = [
     "bfloat16",
@@ -193,8 +194,7 @@ def as_numpy(kind: Any = None) -> np.dtype:
     if isinstance(kind, np.dtype) or (isinstance(kind, type) and issubclass(kind, np.generic)):
         return of(np.dtype(kind)).numpy
     error = TypeError(f"argument 'dtype' must be torch.dtype, not {type(kind).__name__}")
-    hints: Any = importlib.import_module("convcore._hints")  # which stands above
-    raise hints.hinted(error, hints.dtype_name(kind) if isinstance(kind, str) else "")
+    raise _hints.hinted(error, _hints.dtype_name(kind) if isinstance(kind, str) else "")
 
 
 # The default

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from convcore._dtype import INEXACT
-
 _Error = TypeVar("_Error", bound=BaseException)
 
 _Shape = Sequence[int]
@@ -226,9 +224,9 @@ MODIFIED = (
 )
 
 
-def no_graph(kind: str, enabled: bool) -> str:
-    """Say why a tensor of this kind of NumPy's dtypes is not connected to any leaf."""
-    if kind not in INEXACT:
+def no_graph(inexact: bool, enabled: bool) -> str:
+    """Say why a tensor, of floating point or complex if ``inexact``, is connected to no leaf."""
+    if not inexact:
         return "it is not of floating point: argmax, comparisons and conversions have no gradient"
     if not enabled:
         return "gradients are not recorded here: compute and call backward outside torch.no_grad()"

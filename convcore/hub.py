@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-from convcore import models as _models
 from convcore._hints import hinted as _hinted
 from convcore.serialization.load import load as _load
 
@@ -128,7 +127,9 @@ def load(repo_or_dir: str, model: str, *args: Any, source: str = "local", **kwar
 
 def _ours(model: str) -> str:
     """Say which net of convcore's has a name."""
-    if not callable(vars(_models).get(model)):
+    from convcore import models  # which few programs that come here need
+
+    if not callable(vars(models).get(model)):
         return ""
     return (
         f"convcore.models.{model}() is the net, under torchvision's names: net.load_state_dict("

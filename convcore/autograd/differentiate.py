@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _hints
-from convcore._dtype import FLOATING
+from convcore._dtype import FLOATING, INEXACT
 from convcore._recording import mode
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
@@ -199,7 +199,9 @@ def _edges(roots: Sequence[Tensor]) -> list[Edge]:
             error = RuntimeError(
                 f"element {number} of tensors does not require grad and does not have a grad_fn"
             )
-            raise _hints.hinted(error, _hints.no_graph(root._array.dtype.kind, mode.enabled))
+            raise _hints.hinted(
+                error, _hints.no_graph(root._array.dtype.kind in INEXACT, mode.enabled)
+            )
         edges.append((root._grad_fn or accumulator(root), root._output_nr))
     return edges
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from convcore import _dtype
 from convcore._tensor import Tensor
-from convcore.functions._support.naming import UNNAMED, explained, with_torchs_names
+from convcore.functions._support.naming import UNNAMED, after
 from convcore.functions.broadcast import cast
 
 __all__: list[str] = []
@@ -34,23 +34,20 @@ def in_float32(function: Function) -> Function:
 
     @functools.wraps(function)
     def widening(*args: Any, **kwargs: Any) -> Any:
-        for one in args:
-            if isinstance(one, Tensor) and one._array.dtype.kind == "V":
-                return _widened(function, args, kwargs)
-        if kwargs:
-            for one in kwargs.values():
+        try:
+            for one in args:
                 if isinstance(one, Tensor) and one._array.dtype.kind == "V":
                     return _widened(function, args, kwargs)
-        try:
+            if kwargs:
+                for one in kwargs.values():
+                    if isinstance(one, Tensor) and one._array.dtype.kind == "V":
+                        return _widened(function, args, kwargs)
             return function(*args, **kwargs)
         except UNNAMED as error:
-            renamed = with_torchs_names(function, error, kwargs)
-            better: Any = renamed or explained(function.__name__, function, error, args, kwargs)
-            if better is error:
+            again = after(error, widening, function.__name__, function, args, kwargs)
+            if again is None:
                 raise
-        if renamed:
-            return widening(*args, **renamed)
-        raise better
+        return again()
 
     return widening  # type: ignore[return-value]
 

@@ -12,7 +12,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -190,21 +190,35 @@ def names_arguments(function: Function) -> Function:
         try:
             return function(*args, **kwargs)
         except UNNAMED as error:
-            renamed = with_torchs_names(function, error, kwargs)
-            better: Any = renamed or explained(function.__name__, function, error, args, kwargs)
-            if better is error:
+            again = after(error, naming, function.__name__, function, args, kwargs)
+            if again is None:
                 raise
-        if renamed:
-            return naming(*args, **renamed)
-        raise better
+        return again()
 
     return naming  # type: ignore[return-value]
+
+
+def after(
+    error: Exception, call: Callable, name: str, function: Callable, args: tuple, kwargs: dict
+) -> Callable[[], Any] | None:
+    """Return what to do after ``function`` failed, once its error is handled, or None.
+
+    That is ``call`` with PyTorch's names of arguments, or raising an error that names the argument.
+    """
+    if renamed := _with_torchs_names(function, error, kwargs):
+        return functools.partial(call, *args, **renamed)
+    better = explained(name, function, error, args, kwargs)
+    return None if better is error else functools.partial(_raise, better)
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 _OF_NUMPY = {"axis": "dim", "keepdims": "keepdim"}
 
 
-def with_torchs_names(function: Callable, error: Exception, kwargs: dict) -> dict | None:
+def _with_torchs_names(function: Callable, error: Exception, kwargs: dict) -> dict | None:
     """Return a call's keywords with PyTorch's names in place of NumPy's, if those are to blame."""
     unknown = re.fullmatch(r"(.+)\(\) got an unexpected keyword argument '(\w+)'", str(error))
     if not unknown or unknown[1] != function.__qualname__ or unknown[2] not in _OF_NUMPY:

@@ -16,7 +16,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.views import check_apart, check_writable
 from convcore.functions._support.arguments import typename
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions._support.naming import UNNAMED, explained, with_torchs_names
+from convcore.functions._support.naming import UNNAMED, after
 
 _TABLE = """
     abs acos acosh add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle any asin
@@ -60,6 +60,19 @@ _EXACT = {
 }
 
 
+def _into(out: Any, name: str, function: Callable, args: tuple, kwargs: dict) -> Any:
+    outs = tuple(out) if isinstance(out, tuple | list) else (out,)
+    _check(name, outs, (*args, *kwargs.values()))
+    if name in _TYPED:
+        kwargs["dtype"] = _result_dtype(kwargs.get("dtype"), outs[0])
+    results = function(*args, **kwargs)
+    several = isinstance(results, tuple)
+    _store(name, outs, results if several else (results,))
+    if not several:
+        return outs[0]
+    return type(results)(*outs) if hasattr(results, "_fields") else outs
+
+
 def with_out(name: str, function: Callable) -> Callable:
     """Return a function that takes ``out``, a tensor or as many as there are results.
 
@@ -69,27 +82,16 @@ def with_out(name: str, function: Callable) -> Callable:
 
     @functools.wraps(function)
     def accepting(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        if out is None:
-            try:
+        try:
+            if out is None:
                 return function(*args, **kwargs)
-            except UNNAMED as error:
-                renamed = with_torchs_names(function, error, kwargs)
-                better: Any = renamed or explained(name, function, error, args, kwargs)
-                if better is error:
-                    raise
-            if renamed:
-                return accepting(*args, **renamed)
-            raise better
-        outs = tuple(out) if isinstance(out, tuple | list) else (out,)
-        _check(name, outs, (*args, *kwargs.values()))
-        if name in _TYPED:
-            kwargs["dtype"] = _result_dtype(kwargs.get("dtype"), outs[0])
-        results = function(*args, **kwargs)
-        several = isinstance(results, tuple)
-        _store(name, outs, results if several else (results,))
-        if not several:
-            return outs[0]
-        return type(results)(*outs) if hasattr(results, "_fields") else outs
+            return _into(out, name, function, args, kwargs)
+        except UNNAMED as error:
+            call = functools.partial(accepting, out=out)
+            again = after(error, call, name, function, args, kwargs)
+            if again is None:
+                raise
+        return again()
 
     accepting.__module__, accepting.__qualname__ = "convcore.functions", name  # for pickle
     return accepting

@@ -48,7 +48,7 @@ def report(
     Raises
     ------
     TypeError
-        ``model`` is no Module, ``input`` holds no tensor, or ``path`` is none.
+        ``model`` is no Module, ``input`` holds no tensor, or ``path`` is no file's name.
     ValueError
         ``path`` has the suffix of another format.
     OSError

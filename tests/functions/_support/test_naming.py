@@ -230,6 +230,12 @@ NUMPY = {
     "topk": lambda m, x: x.topk(1, axis=0)[0],
     "diff": lambda m, x: m.diff(x, axis=0),
     "quantile": lambda m, x: m.quantile(x, 0.5, axis=0, keepdims=True),
+    "sort in bfloat16": lambda m, x: m.sort(x.bfloat16(), axis=0)[0].float(),
+    "softmax in bfloat16": lambda m, x: m.softmax(x.bfloat16(), axis=0).float().round(),
+    "cumsum, into out": lambda m, x: m.cumsum(x, axis=0, out=m.zeros(2, 3)),
+    "sort, into out": lambda m, x: m.sort(
+        x, axis=0, out=(m.zeros(2, 3), m.zeros(2, 3, dtype=m.int64))
+    )[0],
     "index_select": lambda m, x: x.index_select(axis=1, index=m.tensor([2])),
 }
 

@@ -188,7 +188,7 @@ def _cuts(
     most = most_pixels(g.taps, PACKED_BLOCK if input_packed else BLOCK)
     counts = [counts_of(p.lines) for p in row_phases]
     # Outputs of one tap share no pixels: blocks are whole tiles of rows, and what is left is small
-    # and last, so that threads end together.  Lines would leave 5 to 9 % of a small layer's time.
+    # and last, so that threads end together.  Two lines of 14 would be four tiles of 6, one of 4.
     whole_lines = input_packed or g.taps > 1
     while True:
         if whole_lines:

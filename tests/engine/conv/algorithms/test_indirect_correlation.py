@@ -61,17 +61,14 @@ def test_kernels_of_one_tap_are_exact_where_blocks_end_within_lines(pass_name, s
 def test_blocks_without_an_output_of_some_class_are_exact(step, width, forced):
     # The last block has fewer pixels than the input gradient has classes of columns.
     shape = (2, 74, 1, width)
-    forced(
-        "indirect", "input_grad", shape, (62, 74, 1, 1), "float32", "channels_last",
-        stride=(1, step),
-    )  # fmt: skip
+    layer = shape, (62, 74, 1, 1), "float32", "channels_last"
+    forced("indirect", "input_grad", *layer, stride=(1, step))
 
 
 def test_pixels_of_one_tap_are_cut_into_whole_tiles():
     g = make_geometry((1, 64, 28, 31), (16, 64, 1, 1))
-    plan = indirect_correlation.correlation(dense_problem("forward", g, SINGLE, True), "indirect")[
-        1
-    ]
+    problem = dense_problem("forward", g, SINGLE, True)
+    _, plan = indirect_correlation.correlation(problem, "indirect")
     assert plan.block % ROWS == 0
     assert plan.items >= indirect_correlation.ITEMS
 
