@@ -120,17 +120,18 @@ def _keywords(code: CodeType) -> tuple[str, ...]:
 
 
 class KeywordHints:
-    """A base of classes whose constructors say which keyword was meant; later Pythons do it."""
+    """A base of classes whose constructors say which keyword was meant.
+
+    Python 3.13 says it of misspelt ones, but not of those that have another name elsewhere.
+    """
 
     __slots__ = ()
 
-    if sys.version_info < (3, 13):
-
-        def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-            if kwargs:
-                _check_keywords(cls, kwargs)
-            new: Any = super().__new__
-            return new(cls) if new is object.__new__ else new(cls, *args, **kwargs)
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        if kwargs:
+            _check_keywords(cls, kwargs)
+        new: Any = super().__new__
+        return new(cls) if new is object.__new__ else new(cls, *args, **kwargs)
 
 
 def _check_keywords(cls: type, given: Mapping[str, Any]) -> None:

@@ -385,7 +385,6 @@ def test_unknown_keyword_suggests_one_of_the_public_class(name):
     assert re.fullmatch(rf"{start}\. Did you mean '{meant}'\?", str(caught.value))
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 13), reason="Python's own text, without our note")
 def test_unknown_keyword_like_none_lists_them():
     assert "lr, momentum" in hint(optim.SGD, [convcore.zeros(1)], speed=0.1)
 
