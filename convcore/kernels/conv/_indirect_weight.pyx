@@ -21,7 +21,7 @@ from convcore.kernels.runtime._vectors cimport copy, zero
 cdef struct Job:
     bint bfloat16                # products of words
     Rows x                       # how an output pixel looks at the input
-    Rows gy                      # and at its own gradient: one tap, no pads; always packed
+    Rows gy                      # and at its own gradient: one tap, no pads
     Blocks blocks                # whole lines, or pieces of a line
     bint channels_last           # gw's memory
     Py_ssize_t groups
@@ -38,6 +38,7 @@ cdef struct Job:
     Py_ssize_t pointers          # where a thread's pointers begin, after the zeros, then inputs,
     Py_ssize_t inputs            # packed gradients, sums
     Py_ssize_t gradients
+    Py_ssize_t own               # pointers to the gradients, in bfloat16
     Py_ssize_t words             # of the gradients, in bfloat16
     Py_ssize_t sums
 
@@ -62,20 +63,28 @@ cdef void add_block(
     cdef float *inputs = scratch + job.inputs
     cdef float *gradients = scratch + job.gradients
     cdef Py_ssize_t t, row = job.tap_block * job.sum_row, lanes = microkernels().lanes
-    cdef Py_ssize_t width = (c + lanes - 1) // lanes * lanes, pixels = q1 - q0
+    cdef Py_ssize_t width = (c + lanes - 1) // lanes * lanes, pixels = q1 - q0, blocks = 0
+    cdef const float **own
     point(&job.x, x, q0, q1, inputs, scratch, table)
     if job.x.packed:
         pack_pixels(&job.x, x, c, x_end, q0, q1, inputs)
-    pack_pixels(&job.gy, gy, o, gy_end, q0, q1, gradients)
+    if job.gy.packed:
+        pack_pixels(&job.gy, gy, o, gy_end, q0, q1, gradients)
     if job.bfloat16:
-        pixels = (pixels + BFLOAT16_BLOCK - 1) // BFLOAT16_BLOCK * BFLOAT16_BLOCK
-        zero(gradients + (q1 - q0) * job.gy.pixel, (pixels - (q1 - q0)) * job.gy.pixel)
-        bfloat16().words_of_rows(gradients, pixels, job.gy.pixel, scratch + job.words)
+        blocks = (pixels + BFLOAT16_BLOCK - 1) // BFLOAT16_BLOCK
+        own = <const float **>(scratch + job.own)
+        point(&job.gy, gy, q0, q1, gradients, scratch, own)
+        fill_pointers(own, pixels, blocks * BFLOAT16_BLOCK, scratch)
+        bfloat16().words_of_rows(
+            own, blocks, (o + lanes - 1) // lanes * lanes, scratch + job.words
+        )
     for t in range(t0, t1):
         if job.bfloat16:
-            fill_pointers(table + t * job.x.pitch, q1 - q0, pixels, scratch)
+            fill_pointers(
+                table + t * job.x.pitch, pixels, blocks * BFLOAT16_BLOCK, scratch
+            )
             bfloat16().gradient(
-                o, width, pixels // BFLOAT16_BLOCK, scratch + job.words,
+                o, width, blocks, scratch + job.words,
                 table + t * job.x.pitch, sums + (t - t0) * job.sum_row, row, not first,
             )
             continue

@@ -78,9 +78,8 @@ INLINE vec paired(vec upper, vec lower)
     return (vec)_mm512_or_si512(_mm512_slli_epi32(high, 16), low);
 }
 
-/* Word `l` of lanes whose terms are rows. */
-#define WORD_OF(term_at) \
-    paired(load(term_at(l / 2 * 4 + l % 2)), load(term_at(l / 2 * 4 + l % 2 + 2)))
+/* Word `l` of lanes; TERM(i) is a vector of their terms number i. */
+#define WORD_OF(TERM) paired(TERM(l / 2 * 4 + l % 2), TERM(l / 2 * 4 + l % 2 + 2))
 
 #else
 
@@ -88,7 +87,7 @@ enum { WORDS = BLOCK };
 
 INLINE vec multiply_add(vec sum, vec a, vec b) { return sum + a * b; }
 
-#define WORD_OF(term_at) rounded(load(term_at(l)))
+#define WORD_OF(TERM) rounded(TERM(l))
 
 INLINE void store_words(float *to, const float *terms)
 {
@@ -170,15 +169,16 @@ static void words_of_weights(const float *w, ptrdiff_t width, ptrdiff_t term, fl
 #endif
 }
 
-/* Rows of floats (terms, row), whole blocks and vectors, as words in panels of a vector's lanes, each
- * (words, LANES). */
-#define TERM(term) (x + (k + (term)) * row)
-static void words_of_rows(const float *x, ptrdiff_t terms, ptrdiff_t row, float *out)
+/* Blocks of terms, each a row of `lanes` floats, as words in panels of a vector's lanes, each (words,
+ * LANES).  Rows are read from end to end, few at a time, for they may come from main memory. */
+#define TERM(term) load(rows[term] + j)
+static void words_of_rows(const float *const *rows, ptrdiff_t blocks, ptrdiff_t lanes, float *out)
 {
-    for (ptrdiff_t j = 0; j < row; j += LANES, x += LANES)
-        for (ptrdiff_t k = 0; k < terms; k += BLOCK, out += WORDS * LANES)
-            UNROLLED for (int l = 0; l < WORDS; l++)
-                store(out + l * LANES, WORD_OF(TERM));
+    const ptrdiff_t panel = blocks * WORDS * LANES;
+    for (ptrdiff_t k = 0; k < blocks; k++, rows += BLOCK, out += WORDS * LANES)
+        for (int l = 0; l < WORDS; l++)
+            for (ptrdiff_t j = 0; j < lanes; j += LANES)
+                store(out + j / LANES * panel + l * LANES, WORD_OF(TERM));
 }
 #undef TERM
 
@@ -299,7 +299,7 @@ static void bfloat16_product(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t
 enum { GRADIENT_BLOCKS = 4 };
 
 /* out = the words of W vectors at `first` of the rows of some blocks of terms. */
-#define TERM(term) (rows[term] + first + j * LANES)
+#define TERM(term) load(rows[term] + first + j * LANES)
 INLINE void words_of_terms(const int W, ptrdiff_t blocks, const float *const *rows,
                            ptrdiff_t first, float *out)
 {
@@ -343,15 +343,31 @@ INLINE void bfloat16_gradient_tile(const int R, const int W, ptrdiff_t blocks, c
 
 #define TILE(R) bfloat16_gradient_tile(R, W, blocks, at, words, c + i * c_row, c_row, add)
 
-/* a: panels that are `panel` words apart. */
+/* The first of `count` rows' vectors that are multiplied next. */
+typedef struct {
+    const float *const *rows;
+    ptrdiff_t count, first;
+} rows_ahead;
+
+/* Ask for the next rows' vectors, at most `count` rows': main memory has time until they are needed. */
+INLINE void fetch_rows(rows_ahead *next, ptrdiff_t count)
+{
+    for (count = min_of(count, next->count); count > 0; count--, next->count--, next->rows++)
+        UNROLLED for (int j = 0; j < GRADIENT_ACROSS; j++)
+            PREFETCH(*next->rows + next->first + j * LANES);
+}
+
+/* a: panels that are `panel` words apart.  Each tile asks for a share of what comes next. */
 INLINE void bfloat16_gradient_columns(const int W, ptrdiff_t m, ptrdiff_t blocks, const float *a,
                                       ptrdiff_t panel, const float *const *rows, ptrdiff_t first,
-                                      float *c, ptrdiff_t c_row, int add)
+                                      float *c, ptrdiff_t c_row, int add, rows_ahead next)
 {
     ALIGNED float words[GRADIENT_BLOCKS * WORDS * GRADIENT_ACROSS * LANES];
+    const ptrdiff_t tiles = (m + DOWN - 1) / DOWN, share = (next.count + tiles - 1) / tiles;
     words_of_terms(W, blocks, rows, first, words);
     for (ptrdiff_t i = 0; i < m; i += DOWN) {
         const float *at = a + i / LANES * panel + i % LANES;
+        fetch_rows(&next, share);
         switch (min_of(m - i, DOWN)) {
 #if LANES >= 4
         case 4: TILE(4); break;
@@ -366,7 +382,7 @@ INLINE void bfloat16_gradient_columns(const int W, ptrdiff_t m, ptrdiff_t blocks
 #undef TILE
 
 #define COLUMNS(W)                                                                            \
-    bfloat16_gradient_columns(W, m, some, left, panel, right, j, c + j, c_row, add || k > 0)
+    bfloat16_gradient_columns(W, m, some, left, panel, right, j, c + j, c_row, add || k > 0, next)
 
 static NOINLINE void add_gradient(ptrdiff_t m, ptrdiff_t n, ptrdiff_t blocks, const float *a,
                                   const float *const *rows, float *c, ptrdiff_t c_row, int add)
@@ -379,6 +395,10 @@ static NOINLINE void add_gradient(ptrdiff_t m, ptrdiff_t n, ptrdiff_t blocks, co
             const ptrdiff_t vectors = (n - j) / LANES;
             /* Four are two twos: one alone has too few sums to be fast. */
             W = GRADIENT_ACROSS == 1 || vectors == 1 ? 1 : vectors == 2 || vectors == 4 ? 2 : 3;
+            const rows_ahead next = W < vectors
+                ? (rows_ahead){right, some * BLOCK, j + W * LANES}
+                : (rows_ahead){right + some * BLOCK,
+                               min_of(blocks - k - some, GRADIENT_BLOCKS) * BLOCK, 0};
             switch (W) {
 #if REGISTERS == 32
             case 3: COLUMNS(3); break;

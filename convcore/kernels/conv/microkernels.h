@@ -216,7 +216,7 @@ typedef struct {
                               ptrdiff_t count, ptrdiff_t line, ptrdiff_t lines, const float *end,
                               float *out, ptrdiff_t row);
     void (*words_of_weights)(const float *w, ptrdiff_t width, ptrdiff_t term, float *block);
-    void (*words_of_rows)(const float *x, ptrdiff_t terms, ptrdiff_t row, float *out);
+    void (*words_of_rows)(const float *const *rows, ptrdiff_t blocks, ptrdiff_t lanes, float *out);
     void (*product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t blocks,
                     const float *const *rows, ptrdiff_t pitch, const float *b, ptrdiff_t panel,
                     float *const *out, ptrdiff_t column, int add, const convcore_epilogue *e);

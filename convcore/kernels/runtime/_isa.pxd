@@ -231,7 +231,7 @@ cdef extern from "conv/microkernels.h":
             const float *w, Py_ssize_t width, Py_ssize_t term, float *block,
         ) noexcept nogil
         void (*words_of_rows)(
-            const float *x, Py_ssize_t terms, Py_ssize_t row, float *out,
+            const float *const *rows, Py_ssize_t blocks, Py_ssize_t lanes, float *out,
         ) noexcept nogil
         void (*product)(
             Py_ssize_t m, Py_ssize_t n, Py_ssize_t taps, Py_ssize_t blocks,

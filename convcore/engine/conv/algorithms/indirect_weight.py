@@ -32,13 +32,18 @@ def packs_input(problem: Problem) -> bool:
     return problem.left.strides[1] != 1 or problem.c % _isa.lanes() > 0
 
 
-def _views(problem: Problem) -> tuple[Fields, Fields, Blocks]:
+def _packs_gradients(problem: Problem, bfloat16: bool) -> bool:
+    """Return whether a block's own gradients are copied before words are made of them, or none."""
+    return not bfloat16 or problem.right.strides[1] != 1 or problem.o % _isa.lanes() > 0
+
+
+def _views(problem: Problem, bfloat16: bool = False) -> tuple[Fields, Fields, Blocks]:
     """Return how a block looks at the input and at its own gradients, and the blocks."""
     g = problem.geometry
     lines_of, out_lines = forward_lines(g), output_lines(g)
     return (
         rows(lines_of, [lines_of[2]], problem.left, packs_input(problem)),
-        rows(out_lines, [out_lines[2]], problem.right, True),
+        rows(out_lines, [out_lines[2]], problem.right, _packs_gradients(problem, bfloat16)),
         cut_lines(g.n, counts_of(lines_of), most_pixels(g.taps)),
     )
 
@@ -52,11 +57,11 @@ def most_seen(problem: Problem, bfloat16: bool = False) -> int:
 def _pieces(problem: Problem, seen: int, bfloat16: bool) -> Fields:
     """Return how the gradient is cut: in bfloat16 by the shapes alone, and so are the bits."""
     c, o, taps = problem.c, problem.o, problem.geometry.taps
-    panel, lanes = (64, 16) if bfloat16 else (_isa.panel(), _isa.lanes())
+    panel, lanes, rows_each = (64, 16, 16) if bfloat16 else (_isa.panel(), _isa.lanes(), ROWS)
     tap_block = share(taps, TAPS)
     c_block = min(c, up(share(c, max(CHANNELS // tap_block, 1)), panel), most_channels(seen))
     fit = SUMS // (tap_block * up(c_block, lanes))
-    o_block = min(o, up(share(o, max(fit, ROWS)), ROWS))
+    o_block = min(o, up(share(o, max(fit, rows_each)), rows_each))
     return {
         "tap_block": tap_block,
         "tap_blocks": -(-taps // tap_block),
@@ -72,7 +77,7 @@ def weight_gradient(
 ) -> tuple[IndirectWeightGradient, PassPlan]:
     """Return the kernel and its plan; bfloat16: whether factors are rounded to it."""
     g, lanes = problem.geometry, _isa.lanes()
-    x, gy, blocks = _views(problem)
+    x, gy, blocks = _views(problem, bfloat16)
     most = most_seen(problem, bfloat16)
     seen = most if packs_input(problem) else 0
     cuts = _pieces(problem, most, bfloat16)
@@ -82,10 +87,11 @@ def weight_gradient(
     size = g.c_out * g.columns
     runs = partials(pieces, blocks.count, size * problem.itemsize)
     sum_row, gy_row = up(cuts["c_block"], lanes), up(cuts["o_block"], lanes)
-    zeros = lines(sum_row)
+    zeros = lines(max(sum_row, gy_row if bfloat16 else 0))
     inputs = zeros + lines(g.taps * pitch * POINTER // problem.itemsize)
     gradients = inputs + lines(seen * sum_row)
-    words = gradients + lines(pitch * gy_row)
+    own = gradients + (lines(pitch * gy_row) if gy["packed"] else 0)
+    words = own + (lines(pitch * POINTER // problem.itemsize) if bfloat16 else 0)
     sums = words + (lines(pitch * gy_row) if bfloat16 else 0)
     plan = PassPlan(
         algorithm=name,
@@ -112,6 +118,7 @@ def weight_gradient(
         "pointers": zeros,
         "inputs": inputs,
         "gradients": gradients,
+        "own": own,
         "words": words,
         "sums": sums,
     }
