@@ -20,7 +20,8 @@ from convcore.engine.conv.executables import (
 from convcore.engine.runtime.checks import Array
 from convcore.kernels.runtime import _isa
 
-# Below so many multiply-adds, or in so narrow matrices, BLAS is as fast.  To try others, where the
+# Below so many multiply-adds, or in so narrow matrices, BLAS is as fast: few rows by a large matrix
+# wait for memory, and rounding it takes longer than they do.  To try others, where the
 # processor's instruction is taken: benchmarks/sweep.py --precision bf16 --threads 1 --constant
 # engine.matmul_bfloat16.LEAST_WORK --values 131072,8388608, or .NARROWEST --values 16,64.
 LEAST_WORK = 1 << 20
@@ -40,12 +41,12 @@ def matmul_bfloat16(a: Array, b: Array) -> Array | None:
     without the instruction.
     """
     (m, k), n = a.shape, b.shape[1]
-    if _isa.bfloat16_is_emulated() or min(n, k) < NARROWEST or m * n * k < LEAST_WORK:
+    if _isa.bfloat16_is_emulated() or min(m, n, k) < NARROWEST or m * n * k < LEAST_WORK:
         return None
     if a.strides[1] == a.itemsize:
         product = _run(forward_executable, _pixels(a), b.T[:, :, np.newaxis, np.newaxis], _STEPS)
         return product[0, :, :, 0].T
-    if a.strides[0] == a.itemsize and b.strides[1] == b.itemsize and m >= NARROWEST:
+    if a.strides[0] == a.itemsize and b.strides[1] == b.itemsize:
         # Sums over pixels: the gradient of the weights.
         product = _run(weight_grad_executable, _pixels(b), _pixels(a.T), (*_STEPS, (1, 1)))
         return product[:, :, 0, 0]
