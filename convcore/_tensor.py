@@ -8,6 +8,7 @@ class as methods.
 from __future__ import annotations
 
 import copy
+import importlib
 import math
 import warnings
 from collections.abc import Callable
@@ -605,10 +606,16 @@ def wrap(array: np.ndarray, cls: type = Tensor) -> Tensor:
     return tensor
 
 
+def complete() -> None:
+    """Have the methods on Tensor for who got a tensor without the package's front door."""
+    importlib.import_module("convcore.functions")
+
+
 def _rebuild(
     cls: type, array: np.ndarray, axes: list[int], requires_grad: bool, attributes: dict
 ) -> Tensor:
     """Restore a pickled tensor; ``axes`` are its axes in the order of the array's."""
+    complete()  # in a process that has only loaded a pickle, nobody else would
     tensor = wrap(array.transpose(sorted(range(array.ndim), key=axes.__getitem__)), cls)
     tensor._requires_grad = requires_grad
     tensor.__dict__.update(attributes)

@@ -330,6 +330,12 @@ def test_seeds():
             random.manual_seed(wrong)
 
 
+@pytest.mark.subprocess
+def test_a_program_that_only_draws_has_the_methods(run_child):
+    program = "from convcore.random import randn; print((randn(2) + 1).shape)"
+    assert run_child(program) == "torch.Size([2])\n"
+
+
 def test_generators_start_at_different_places_in_each_process(run_child):
     program = "from convcore import random; print(random.initial_seed())"
     assert run_child(program) != run_child(program)

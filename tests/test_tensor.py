@@ -379,6 +379,12 @@ def test_pickle_keeps_the_dtype(lib, dtype):
         assert other.tolist() == x.tolist()
 
 
+@pytest.mark.subprocess
+def test_a_process_that_only_unpickles_has_the_methods(run_child):
+    program = "import pickle, sys; x = pickle.loads(bytes.fromhex(sys.argv[1])); print(x.sum() + 1)"
+    assert run_child(program, pickle.dumps(convcore.ones(3)).hex()) == "tensor(4.)\n"
+
+
 def test_deepcopy_keeps_the_gradient_apart(lib):
     x = lib.ones(2, requires_grad=True)
     (x * 3).sum().backward()

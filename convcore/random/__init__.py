@@ -12,6 +12,7 @@ and ARM.
 
 from typing import TYPE_CHECKING
 
+from convcore._tensor import complete as _complete
 from convcore.random import generator, rejection, sampling, tensors
 from convcore.random.fill import count_of as count_of
 from convcore.random.fill import fill_bernoulli as fill_bernoulli
@@ -30,3 +31,7 @@ from convcore.random.tensors import *
 
 if not TYPE_CHECKING:  # type checkers understand the imports above, and no computed list
     __all__ = sorted([*generator.__all__, *rejection.__all__, *sampling.__all__, *tensors.__all__])
+
+# Last, for functions draw random numbers: `from convcore.random import randn` may be a program's
+# only import.
+_complete()
