@@ -27,9 +27,53 @@ def test_places_between_boundaries_agree_with_pytorch(torch, rng, right, small):
     agree(torch, lambda m, b, v, s: m.searchsorted(b, v, sorter=s), mixed, VALUES, sorter)
 
 
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64"])
+@pytest.mark.parametrize("values", [(), (5,), (3, 9), "rows"])
+def test_bounds_in_any_order_and_nan_are_searched_as_by_pytorch(torch, rng, right, dtype, values):
+    for size in (0, 1, 2, 7, 12):
+        by_row = values == "rows"
+        bounds = rng.integers(-3, 4, (3, size) if by_row else size).astype(dtype)
+        sought = rng.integers(-4, 5, (3, 6) if by_row else values).astype(dtype)
+        if dtype != "int64":
+            bounds[rng.random(bounds.shape) < 0.3] = np.nan
+            sought = np.where(rng.random(sought.shape) < 0.2, np.array(np.nan, dtype), sought)
+        sorter = np.argsort(bounds, -1)  # NaN last
+        agree(torch, lambda m, b, v: m.searchsorted(b, v, right=right), bounds, sought)
+        agree(
+            torch,
+            lambda m, b, v, s: m.searchsorted(b, v, right=right, sorter=s),
+            bounds,
+            sought,
+            sorter,
+        )
+        if not by_row:
+            agree(torch, lambda m, b, v: m.bucketize(v, b, right=right), bounds, sought)
+
+
+def test_long_rows_agree_with_pytorch(torch, rng):
+    bounds = rng.normal(size=(2, 3, 50))
+    bounds[0].sort(-1)
+    bounds[1, 0, 20] = np.nan
+    agree(torch, lambda m, b, v: m.searchsorted(b, v), bounds, rng.normal(size=(2, 3, 1100)))
+    agree(torch, lambda m, b, v: m.searchsorted(b, v), bounds[:0], np.ones((0, 3, 1100)))
+
+
+def test_values_are_compared_in_the_common_dtype(torch):
+    bounds = np.array([0.1, 0.2], "float32")
+    agree(torch, lambda m, b: m.searchsorted(b, 0.1, right=True), bounds)
+    agree(torch, lambda m, b, v: m.bucketize(v, b, right=True), bounds, np.array(0.1))
+
+
 def test_errors_are_pytorchs(torch):
     same_error(torch, lambda m, b, v: m.searchsorted(b, v), VALUES, np.ones((3, 2)))
     same_error(torch, lambda m, b, v: m.searchsorted(b, v, side="up"), BOUNDS, VALUES)
+    for sorter in ([0, 5, 1, 2], [0, -1, 1, 2], [0], [0.0, 1, 2, 3]):
+        same_error(torch, lambda m, b, s=sorter: m.searchsorted(b, b, sorter=m.tensor(s)), BOUNDS)
+    same_error(torch, lambda m, b: m.searchsorted(b, 1.0), VALUES)
+    same_error(torch, lambda m, b: m.searchsorted(b[0], b[0]), BOUNDS)
+    same_error(torch, lambda m, b: m.searchsorted(b > 0, b > 0), BOUNDS)
+    same_error(torch, lambda m, b: m.bucketize(1j, b), BOUNDS)
     same_error(torch, lambda m, b: m.bucketize(b, b), VALUES)
     same_error(torch, lambda m, x: m.histc(x, bins=0), VALUES)
     same_error(torch, lambda m, x: m.histc(x, 3, 2, 1), VALUES)
