@@ -36,7 +36,7 @@ import numpy as np
 
 import convcore
 from convcore import inspection, nn, optim
-from convcore.engine.runtime import memory
+from convcore.engine.runtime import memory, tables
 
 ITERATIONS_A_BLOCK = 4
 SLACK_OBJECTS, SLACK_BLOCKS = 20, 500
@@ -92,6 +92,7 @@ def taken() -> Taken:
     gc.collect()
     memory.empty_cache()
     cached = sum(one.cache_info().currsize for one in _caches())
+    cached += tables.kept_bytes() // ENTRY_BYTES
     resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
     pool = convcore.memory_stats()["allocated_bytes.current"]
     objects = len(gc.get_objects())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +13,6 @@ from convcore.engine.layers.global_avg_pooling import global_avg_pool
 from convcore.engine.layers.pooling import (
     FLOATS,
     as_batch,
-    cached_if_small,
     check_adaptive,
     check_planes,
     checked_flag,
@@ -22,10 +20,11 @@ from convcore.engine.layers.pooling import (
     empty_results,
     output_sizes,
 )
-from convcore.engine.layers.separable import Map, SeparableMap, map_of, window_weights
+from convcore.engine.layers.separable import Map, SeparableMap, window_weights
 from convcore.engine.layers.windows import pool_axes
 from convcore.engine.runtime.checks import Array, check_memory
 from convcore.engine.runtime.layout import is_channels_last
+from convcore.engine.runtime.tables import kept_tables
 
 
 def avg_pool(
@@ -133,7 +132,7 @@ def avg_pool_grad(
             f"grad_output must have the sizes of the pool's output, {list(outs)}, "
             f"got {list(batch.shape[2:])}"
         )
-    return map_of(outs, _regular, axes, include, override, batch.dtype, True)(grad_output)
+    return _regular(axes, include, override, batch.dtype, True)(grad_output)
 
 
 def avg_pool_maps(input: Array, *steps: Any) -> tuple[Map, Map]:
@@ -142,10 +141,7 @@ def avg_pool_maps(input: Array, *steps: Any) -> tuple[Map, Map]:
     steps : all other arguments of `avg_pool`
     """
     batch, _, axes, *options = _checked_steps(input, *steps)
-    made = [
-        map_of(output_sizes(axes), _regular, axes, *options, batch.dtype, back)
-        for back in (False, True)
-    ]
+    made = [_regular(axes, *options, batch.dtype, back) for back in (False, True)]
     return made[0], made[1]
 
 
@@ -255,7 +251,7 @@ def _checked_options(ceil: Any, include: Any, override: Any) -> tuple[bool, bool
     return ceil, include, divisor
 
 
-@functools.lru_cache(maxsize=64)
+@kept_tables
 def _regular(
     axes: tuple[Axis, ...],
     include_pad: bool,
@@ -274,7 +270,7 @@ def _regular(
     return _averaging(windows, override, dtype, back)
 
 
-@functools.lru_cache(maxsize=64)
+@kept_tables
 def _adaptive(
     sizes: tuple[int, ...], outs: tuple[int, ...], dtype: np.dtype[Any], back: bool
 ) -> SeparableMap:
@@ -317,12 +313,11 @@ def _adaptive_map(
     batch: Array, sizes: tuple[int, ...], outs: tuple[int, ...], back: bool
 ) -> Callable[[Array], Array]:
     """Return the map for an array's memory: the mean of whole planes is that of one long line."""
-    made = cached_if_small(outs, _adaptive)
     if set(outs) == {1} and not back:
         return global_avg_pool
     if set(outs) != {1} or is_channels_last(batch.shape, batch.strides):
-        return made(sizes, outs, batch.dtype, back)
-    line = made((math.prod(sizes),), (1,), batch.dtype, back)
+        return _adaptive(sizes, outs, batch.dtype, back)
+    line = _adaptive((math.prod(sizes),), (1,), batch.dtype, back)
     n, c = batch.shape[:2]
     results = sizes if back else outs
     return lambda planes: line(planes.reshape(n, c, -1)).reshape(n, c, *results)

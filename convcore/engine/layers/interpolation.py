@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from convcore.engine.layers.pooling import FLOATS, as_batch, wide_enough
-from convcore.engine.layers.separable import AxisWeights, Map, SeparableMap, map_of
+from convcore.engine.layers.separable import AxisWeights, Map, SeparableMap
 from convcore.engine.runtime.checks import Array
+from convcore.engine.runtime.tables import kept_tables
 
 MODES = ("nearest", "nearest-exact", "linear", "cubic", "lanczos")
 
@@ -148,10 +149,10 @@ def _mapped(
         )
     scales = scales or (None,) * len(sizes)
     how = (mode, bool(align_corners), scales, bool(antialias))
-    return map_of(outs, _map, sizes, outs, *how, dtype, back)
+    return _map(sizes, outs, *how, dtype, back)
 
 
-@functools.lru_cache(maxsize=64)
+@kept_tables
 def _map(
     sizes: tuple[int, ...],
     outs: tuple[int, ...],

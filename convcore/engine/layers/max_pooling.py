@@ -7,7 +7,6 @@ asked for; the gradient goes back by the taps.  NumPy (max_pooling_numpy.py) doe
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -32,6 +31,7 @@ from convcore.engine.layers.pooling import (
 from convcore.engine.layers.windows import pool_axes
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import Array
+from convcore.engine.runtime.tables import kept_tables
 from convcore.kernels.layers._max_pool import MOST_TAPS, MaxPoolKernel
 
 _BYTE = np.dtype(np.uint8)
@@ -257,7 +257,7 @@ def _pool_of(axes: tuple[PoolAxis, ...], dtype: np.dtype[Any]) -> MaxPool | None
     return _pool(axes) if dtype.kind == "f" and taps <= MOST_TAPS else None
 
 
-@functools.lru_cache(maxsize=64)
+@kept_tables
 def _pool(axes: tuple[PoolAxis, ...]) -> MaxPool:
     missing: list[PoolAxis] = [Axis(1, 1)] * (3 - len(axes))
     rows, tables = [], []

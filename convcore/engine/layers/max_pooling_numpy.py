@@ -7,7 +7,6 @@ others are compiled: see max_pooling.py.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -17,7 +16,6 @@ import numpy as np
 
 from convcore.engine.geometry import Axis
 from convcore.engine.layers.pooling import (
-    cached_if_small,
     empty_results,
     output_sizes,
     wide_enough,
@@ -32,6 +30,7 @@ from convcore.engine.layers.windows import (
     window_moves,
 )
 from convcore.engine.runtime.checks import Array
+from convcore.engine.runtime.tables import kept_tables
 
 _INDEX = np.dtype(np.int64)
 
@@ -43,8 +42,7 @@ def max_pool_by_numpy(batch: Array, axes: tuple[Axis, ...]) -> tuple[Array, Arra
     if math.prod(outs) < math.prod(a.kernel for a in axes):
         _by_blocks(_by_window, batch, lambda: list(map(clipped_windows, axes)), values, indices)
     else:
-        table = cached_if_small(outs, _tap_table)
-        _by_blocks(_by_tap, batch, lambda: table(axes), values, indices)
+        _by_blocks(_by_tap, batch, lambda: _tap_table(axes), values, indices)
     return values, indices
 
 
@@ -105,8 +103,15 @@ class _TapTable(NamedTuple):
     origins: Array  # (*outs): the pixel number of each window's first tap, padding counted too
     offsets: Array  # (taps,): what each tap adds to that
 
+    @property
+    def table_bytes(self) -> int:
+        """How large the tables are, with half a kilobyte for the slices of each tap."""
+        tables = (self.firsts, self.nowhere, self.origins, self.offsets)
+        of_taps = len(self.taps) << 9
+        return of_taps + sum(table.nbytes for table in tables if table is not None)
 
-@functools.lru_cache(maxsize=32)
+
+@kept_tables
 def _tap_table(axes: tuple[Axis, ...]) -> _TapTable:
     taps = [_slices(moves) for moves in itertools.product(*map(tap_moves, axes))]
     firsts, nowhere = np.zeros((), np.int64), np.zeros((), bool)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import numbers
@@ -15,10 +14,11 @@ import numpy as np
 from convcore.engine.geometry import is_sequence, per_axis, shown
 from convcore.engine.layers import strided_copy
 from convcore.engine.layers.images import FLOATS
-from convcore.engine.layers.separable import AxisWeights, Map, SeparableMap, map_of
+from convcore.engine.layers.separable import AxisWeights, Map, SeparableMap
 from convcore.engine.layers.windows import Move, add_moved, adjoint
 from convcore.engine.runtime import layout
 from convcore.engine.runtime.checks import Array, check_memory
+from convcore.engine.runtime.tables import kept_tables
 
 Pairs = Sequence[Sequence[int]]
 
@@ -188,11 +188,10 @@ def _border_map(
     if (rank, len(shape)) == (3, 4):  # maybe channels_last, which its three axes are not
         return None
     sizes = shape[-rank:]
-    outs = [b + size + a for size, (b, a) in zip(sizes, pairs, strict=True)]
-    return map_of(outs, _map, sizes, tuple(pairs), mode, back, dtype)
+    return _map(sizes, tuple(pairs), mode, back, dtype)
 
 
-@functools.lru_cache(maxsize=32)
+@kept_tables
 def _map(
     sizes: tuple[int, ...],
     pairs: tuple[tuple[int, int], ...],

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,18 +13,6 @@ from convcore.engine.runtime.checks import Array, check_memory, plain
 
 FLOATS = tuple(np.dtype(t) for t in ("float16", "float32", "float64"))
 INTEGERS = tuple(np.dtype(f"{sign}int{8 * size}") for sign in ("", "u") for size in (1, 2, 4, 8))
-
-# What a pool needs beside its arrays is cached if it has at most so many outputs a plane: 32
-# tables of 8 bytes an output are then no more than 4 MiB.
-SMALL = 1 << 14
-
-
-def cached_if_small(outs: Sequence[int], make: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a cached function, or the plain one if what it makes is too large to keep.
-
-    Making it is more than half of a small call, and nothing beside a large one.
-    """
-    return make if math.prod(outs) <= SMALL else make.__wrapped__  # type: ignore[attr-defined]
 
 
 def checked_flag(name: str, value: Any) -> bool:

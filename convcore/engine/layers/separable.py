@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from convcore.engine.layers import images
-from convcore.engine.layers.pooling import cached_if_small, wide_enough
+from convcore.engine.layers.pooling import wide_enough
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import Array
 from convcore.kernels.layers._separable import SeparableKernel
@@ -105,12 +105,6 @@ class SeparableMap:
         scratch = memory.take(threads * self.kernel.scratch_bytes(channels))
         self.kernel.run(x, y, scratch, n, channels, threads)
         memory.give(scratch)
-
-
-def map_of(outs: Sequence[int], make: Callable[..., SeparableMap], *key: Any) -> Map:
-    """Return the map ``make(*key)``, of so many outputs a plane; a large one makes itself anew."""
-    made = cached_if_small(outs, make)
-    return make(*key) if made is make else lambda batch: made(*key)(batch)
 
 
 def _are_runs(t: AxisWeights) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import pytest
 from draws import is_dense
@@ -12,12 +10,6 @@ from convcore.engine.geometry import Axis
 from convcore.engine.layers import pooling
 
 X = np.zeros((2, 3, 5, 4), "f4")
-
-
-def test_what_is_small_is_cached_and_what_is_large_is_made_anew():
-    made = functools.lru_cache(lambda size: [size])
-    assert pooling.cached_if_small((pooling.SMALL,), made)(1) is made(1)
-    assert pooling.cached_if_small((pooling.SMALL, 2), made)(1) is not made(1)
 
 
 @pytest.mark.parametrize("value", [True, False, np.True_])

@@ -13,7 +13,8 @@ from pools import SOME, X, as_torch, assert_close, assert_format_kept, cases, wi
 
 from convcore import engine
 from convcore.engine import reference
-from convcore.engine.layers import avg_pooling, max_pooling, max_pooling_numpy, windows
+from convcore.engine.layers import max_pooling, windows
+from convcore.engine.runtime import tables
 
 
 def assert_adjoint(output: np.ndarray, grad_output, input: np.ndarray, grad_input) -> None:
@@ -333,23 +334,17 @@ def test_pools_of_empty_batches_make_no_windows():
         assert result.shape == (0, 3, 2**31 - 1)
 
 
-def test_what_large_pools_need_is_not_kept():
-    for made in (
-        avg_pooling._regular,
-        avg_pooling._adaptive,
-        max_pooling_numpy._tap_table,
-    ):
-        made.cache_clear()
-    x = np.ones((1, 1, 200, 200))
-    engine.max_pool(x, 3, 1, 1)
-    engine.avg_pool(x, 3, 1, 1)
-    engine.adaptive_avg_pool(x, 150)
-    for made in (
-        avg_pooling._regular,
-        avg_pooling._adaptive,
-        max_pooling_numpy._tap_table,
-    ):
-        assert made.cache_info().currsize == 0
+def test_what_pools_of_long_lines_need_is_bounded_in_bytes():
+    tables.clear()
+    for size in range(300_000, 300_080, 2):
+        x = np.ones((1, 1, size), "f4")
+        engine.max_pool(x, 3, 1, 1)
+        engine.avg_pool(x, 3, 1, 1)
+        engine.adaptive_avg_pool(x, 2)
+        engine.adaptive_avg_pool_grad(np.ones((1, 1, 1)), (size,))
+        assert tables.kept_bytes() <= tables.MOST_BYTES
+    assert tables.kept_bytes() > tables.MOST_BYTES / 2
+    tables.clear()
 
 
 @SOME
