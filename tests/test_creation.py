@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from convcore import _creation, _dtype, _tensor, random
-from convcore._creation import legacy, tensor
+from convcore._creation import arguments, legacy, tensor
 from convcore._device import device
 from convcore._size import Size
 from convcore._storage import sparse_coo, strided
@@ -634,6 +634,20 @@ def test_larger_results_than_any_memory_are_a_runtime_error(lib):
         lambda: lib.hstack([half] * 3),
         lambda: lib.stack([half] * 4),
         lambda: lib.kron(half, half[:4]),
+        lambda: half + 1,
+        lambda: half.exp(),
+        lambda: half.float(),
+        lambda: half.argsort(),
+        lambda: half.unfold(0, 2**61, 1).contiguous(),
+        lambda: lib.zeros(1, 1).expand(2**40, 1) + lib.zeros(1, 1).expand(1, 2**40),
     ):
         with pytest.raises(RuntimeError):
             make()
+
+
+def test_only_errors_of_sizes_are_said_to_be_of_sizes():
+    def make(sizes):
+        raise ValueError("something else")
+
+    with pytest.raises(ValueError, match="something else"):
+        arguments.allocated(make, (1,))

@@ -15,6 +15,7 @@ from convcore._device import is_meta
 from convcore._meta import MetaArray, meta
 from convcore._tensor import Tensor, wrap
 from convcore.engine.integers import as_int
+from convcore.engine.runtime.checks import is_too_large
 
 DtypeLike = _dtype.dtype | np.dtype | type | None
 
@@ -88,8 +89,10 @@ def allocated(make: Callable, sizes: tuple[int, ...], *args: Any, **kwargs: Any)
     """
     try:
         return make(sizes, *args, **kwargs)
-    except ValueError:
-        raise too_large(sizes) from None
+    except ValueError as error:
+        if is_too_large(error):
+            raise too_large(sizes) from None
+        raise
 
 
 def too_large(sizes: Sequence[int]) -> RuntimeError:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, check_tensor
+from convcore._creation.arguments import DtypeLike, check_tensor, too_large
 from convcore._device import check_device, is_meta
 from convcore._meta import MetaArray, meta
 from convcore._tensor import (
@@ -73,7 +73,10 @@ def empty_preserving(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """
     if isinstance(array, MetaArray):
         return meta(array.shape, dtype)
-    new = np.empty_like(array, dtype, subok=False)  # dense, and often just right
+    try:
+        new = np.empty_like(array, dtype, subok=False)  # dense, and often just right
+    except ValueError:
+        raise too_large(array.shape) from None
     if not array.size or (dtype.itemsize == array.itemsize and new.strides == array.strides):
         return new
     axes = _axes_in_memory(array)

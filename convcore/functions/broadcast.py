@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -189,7 +190,8 @@ def _mismatch(shapes: Sequence[tuple[int, ...]]) -> str:
                     f"The size of tensor a ({m}) must match the size of tensor b ({n}) at "
                     f"non-singleton dimension {axis}"
                 )
-        a = np.broadcast_shapes(a, b)
+        both = zip_longest(reversed(a), reversed(b), fillvalue=1)
+        a = tuple(n if m == 1 else m for m, n in both)[::-1]
     return f"a shape has a size below 0, or too large a one: {[list(one) for one in shapes]}"
 
 

@@ -20,6 +20,7 @@ from convcore.autograd.node import describe, record
 from convcore.functions import arithmetic
 from convcore.functions._support.arguments import check_tensor, check_tensors
 from convcore.functions._support.dispatch import Op, backward_of, dispatch, of_each
+from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
 from convcore.functions._support.scipy_special import of_one
 from convcore.functions.arithmetic import add, compute, conj, div, mul, neg, operand, sub
@@ -66,7 +67,7 @@ def _as_float(array: np.ndarray) -> np.ndarray:
     """Return the array; of integers and bools, in the default floating-point type."""
     if array.dtype.kind in "fcV":
         return array
-    return array.astype(get_default_dtype().numpy)
+    return ignore_errstate(array.astype, get_default_dtype().numpy)
 
 
 class Unary(Protocol):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_int
+from convcore._creation.arguments import checked_int, too_large
 from convcore._meta import empty_beside
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
@@ -155,12 +155,12 @@ def _windows(x: Tensor, axis: int, size: int, step: int) -> Tensor:
     shape, strides = array.shape, array.strides
     n_windows = (shape[axis] - size) // step + 1
     step = min(step, max(shape[axis], 1))  # of one window it may be any
-    windows = np.lib.stride_tricks.as_strided(
-        array,
-        (*shape[:axis], n_windows, *shape[axis + 1 :], size),
-        (*strides[:axis], strides[axis] * step, *strides[axis + 1 :], strides[axis]),
-        subok=True,
-    )
+    result = (*shape[:axis], n_windows, *shape[axis + 1 :], size)
+    steps = (*strides[:axis], strides[axis] * step, *strides[axis + 1 :], strides[axis])
+    try:
+        windows = np.lib.stride_tricks.as_strided(array, result, steps, subok=True)
+    except ValueError:
+        raise too_large(result) from None
 
     def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
         return _windows_added(grad, axis, size, step, shape)

@@ -105,6 +105,15 @@ def check_memory(shape: Sequence[int], itemsize: int) -> None:
         raise MemoryError(f"a result of shape {list(shape)} is larger than any memory")
 
 
+# Of NumPy's ValueErrors, how those begin that say that no memory holds so much.
+_TOO_LARGE = ("array is too big", "broadcast dimensions too large", "Maximum allowed ")
+
+
+def is_too_large(error: ValueError) -> bool:
+    """Return whether NumPy refused a size, and nothing else."""
+    return str(error).startswith(_TOO_LARGE)
+
+
 def hashable(value: Any) -> Any:
     """Return nested lists and arrays as tuples, to be hashed; long ones and others as they are."""
     return tuple(map(hashable, value)) if is_sequence(value) and len(value) <= 8 else value

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from convcore.engine.runtime.checks import is_too_large
+
 
 class _Thread(threading.local):
     def __init__(self) -> None:
@@ -28,6 +30,10 @@ def ignore_errstate(function: Callable, *args: Any, **kwargs: Any) -> Any:
     """Return ``function(*args, **kwargs)`` without NumPy's floating-point warnings."""
     try:
         return _thread.run(function, *args, **kwargs)
+    except ValueError as error:
+        if is_too_large(error):
+            raise RuntimeError("the result would be larger than any memory") from None
+        raise
     except OverflowError as error:  # an int argument of NumPy's
         raise RuntimeError(f"an argument is too large: {error}") from None
     except RuntimeError:  # a finalizer that runs inside another call finds the context in use

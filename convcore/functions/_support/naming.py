@@ -18,6 +18,7 @@ import numpy as np
 
 from convcore import _misnamed
 from convcore._tensor import Tensor
+from convcore.engine.runtime.checks import is_too_large
 from convcore.functions._support.arguments import is_int, typename
 
 Function = TypeVar("Function", bound=Callable)
@@ -35,8 +36,6 @@ _OWN_WORDS = re.compile(
     r"not all arguments converted|ambiguous|values to unpack|non-iterable|object too deep|"
     r"data type|dtype\(|descriptor '|must be str|Cannot cast|must be a number, not|numeric type"
 )
-# NumPy's words for a result that no memory holds.
-_TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "broadcast dimensions too")
 
 
 def explained(name: str, function: Callable, error: Exception, args: tuple, kwargs: dict) -> Any:
@@ -46,7 +45,7 @@ def explained(name: str, function: Callable, error: Exception, args: tuple, kwar
     if hasattr(error, "__notes__"):  # a hint says already what was meant
         return error
     in_own_words, text = isinstance(error, TypeError | ValueError), str(error)
-    if text.startswith(_TOO_LARGE):
+    if isinstance(error, ValueError) and is_too_large(error):
         return RuntimeError(f"{name}(): the result would be larger than any memory")
     if in_own_words and ("argument '" in text or not _OWN_WORDS.search(text)):
         return error
