@@ -138,7 +138,17 @@ def is_autocast_available(device_type: str) -> bool:
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Return whether autocast is on for a device, in this thread."""
-    return here.enabled and _device.device(device_type).type == "cpu"
+    return _type_of("is_autocast_enabled", device_type) == "cpu" and here.enabled
+
+
+def _type_of(function: str, device_type: Any) -> str:
+    """Return the type of device that a text names."""
+    if not isinstance(device_type, str):
+        raise TypeError(
+            f"{function}(): argument 'device_type' (position 1) must be str, not "
+            f"{type(device_type).__name__}"
+        )
+    return _device.device(device_type).type
 
 
 def is_autocast_cpu_enabled() -> bool:
@@ -148,7 +158,7 @@ def is_autocast_cpu_enabled() -> bool:
 
 def get_autocast_dtype(device_type: str) -> Any:
     """Return the lower precision of a device: what `autocast` asks for, or its default."""
-    return here.dtypes.get(_device.device(device_type).type, _dtype.bfloat16)
+    return here.dtypes.get(_type_of("get_autocast_dtype", device_type), _dtype.bfloat16)
 
 
 def get_autocast_gpu_dtype() -> Any:

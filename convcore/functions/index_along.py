@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _hints
-from convcore._creation.arguments import checked_number, element, factor
+from convcore._creation.arguments import checked_int, checked_number, element, factor
 from convcore._meta import meta
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd.node import describe, record
@@ -106,14 +106,27 @@ def repeat_interleave(
     input : Tensor; alone, it holds repeats, and indices repeated so often are returned
     repeats : int or Tensor of ints, one for each place
     dim : int, or None for the elements along one axis
-    output_size : the sum of the repeats, which is asked for only where they are on meta
+    output_size : elements along the axis afterwards; asked for only where repeats are on meta
 
     Raises
     ------
     RuntimeError
-        There are not as many repeats as places, or one is negative.
+        There are not as many repeats as places, one is negative, or ``output_size`` is another.
     """
     check_tensor("repeat_interleave", input)
+    if output_size is not None:
+        output_size = checked_int("repeat_interleave", "output_size", output_size)
+    repeated = _repeated(input, repeats, dim, output_size)
+    axis = 0 if repeats is None or dim is None else dim
+    if output_size is not None and repeated._array.shape[axis] != output_size:
+        raise RuntimeError(
+            "repeat_interleave: Invalid output_size, expected "
+            f"{repeated._array.shape[axis]} but got {output_size}"
+        )
+    return repeated
+
+
+def _repeated(input: Tensor, repeats: Any, dim: int | None, output_size: int | None) -> Tensor:
     counts = input if repeats is None else repeats
     if isinstance(counts, Tensor) and counts.is_meta:
         return _repeated_unknown(input, counts, dim, output_size)

@@ -13,6 +13,7 @@ import numpy as np
 
 from convcore import _creation
 from convcore._creation.arguments import checked_number, number_as
+from convcore._creation.memory import check_format
 from convcore._dtype import as_numpy, of
 from convcore._dtype_names import C_NAMES
 from convcore._meta import meta
@@ -121,6 +122,8 @@ def resize_(self: Tensor, size: Any, *more: int, memory_format: Any = None) -> T
         The tensor requires grad.
     """
     shape = ints("resize_", "size", size, more)
+    if memory_format is not None:
+        check_format(memory_format)
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     array = self._array

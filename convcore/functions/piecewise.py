@@ -22,6 +22,7 @@ from convcore.functions._support.arguments import (
     check_tensors,
     number,
     refuse_complex,
+    typename,
 )
 from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.in_place import in_place, in_place_methods
@@ -163,8 +164,19 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(min, Tensor) or isinstance(max, Tensor):
+        _check_both("min", min, "max", max)
+        _check_both("max", max, "min", min)
         return _clamp_to_tensors(input, min, max)
     return _clamp(input, min, max, "ClampBackward1")
+
+
+def _check_both(name: str, bound: Any, other: str, given: Any) -> None:
+    """Raise TypeError for a number beside a Tensor with axes, which could not be one itself."""
+    if bound is None or isinstance(bound, Tensor) or not given._array.ndim:
+        return
+    raise TypeError(
+        f"clamp(): argument '{name}' must be Tensor where '{other}' is one, not {typename(bound)}"
+    )
 
 
 @names_arguments

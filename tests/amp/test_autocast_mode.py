@@ -312,3 +312,13 @@ def test_older_names(lib):
         warnings.simplefilter("ignore")
         with lib.cpu.amp.autocast() if lib is not convcore else lib.autocast("cpu"):
             assert product(lib) == "torch.bfloat16"
+
+
+@pytest.mark.parametrize("name", ["is_autocast_enabled", "get_autocast_dtype"])
+def test_a_device_is_asked_about_by_its_name(lib, name):
+    ask = getattr(lib, name)
+    for wrong in (None, 1, {}):
+        with pytest.raises(TypeError, match=r"argument 'device_type' .* must be str"):
+            ask(wrong)
+    with pytest.raises(RuntimeError):
+        ask("nowhere")

@@ -84,3 +84,16 @@ def test_unsigned_numbers_are_subtracted_by_index(torch):
         assert found.tolist() == [255, 255]
         with pytest.raises(RuntimeError, match="source tensor shape must match self tensor shape"):
             m.zeros(()).index_add(0, m.tensor([0]), m.ones(1, 1))
+
+
+@pytest.mark.parametrize("wrong", [3, -1, "4", 4.0, True])
+def test_another_output_size_than_that_of_the_repeats_is_refused(lib, wrong):
+    x, each = lib.ones(2), lib.tensor([1, 3])
+    for repeats in (2, each):
+        with pytest.raises(
+            (RuntimeError, TypeError), match=r"output_size|allocated size|negative dim"
+        ):
+            x.repeat_interleave(repeats, output_size=wrong)
+    assert x.repeat_interleave(2, output_size=4).tolist() == [1] * 4
+    assert lib.ones(3, 2).repeat_interleave(each, dim=1, output_size=4).shape == (3, 4)
+    assert lib.repeat_interleave(each, output_size=4).tolist() == [0, 1, 1, 1]

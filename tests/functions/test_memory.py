@@ -187,3 +187,15 @@ def test_parts_that_are_no_views_may_be_changed(torch, rng, split):
         return first.mul_(2), second.exp_()
 
     agree(torch, changed, rng.normal(size=4))
+
+
+def test_a_memory_format_is_one(lib):
+    x = lib.ones(2)
+    for resize in (
+        lambda how: x.resize_(3, memory_format=how),
+        lambda how: x.resize_as_(x, memory_format=how),
+    ):
+        for wrong in ("channels_last", 1, {}):
+            with pytest.raises(TypeError, match="argument 'memory_format' must be"):
+                resize(wrong)
+        resize(lib.contiguous_format)

@@ -163,3 +163,13 @@ def test_where_of_a_number_beyond_the_dtype(torch):
         assert lib.where(x > 1, x, -1).tolist() == [255, 2]
         with pytest.raises(RuntimeError, match="without overflow"):
             lib.where(x > 1, x, 300)
+
+
+@pytest.mark.parametrize("name", ["clamp", "clip", "clamp_"])
+def test_bounds_are_tensors_both_or_numbers_both(lib, name):
+    clamp = getattr(lib.ones(2), name)
+    for bounds in ((lib.ones(2), 1), (1.5, lib.ones(2)), (lib.ones(1), True)):
+        with pytest.raises(TypeError, match=r"clamp|clip"):
+            clamp(*bounds)
+    assert clamp(lib.tensor(3.0), 4).tolist() == [3, 3]
+    assert clamp(min=lib.zeros(2), max=None).tolist() == [3, 3] if name == "clamp_" else [1, 1]
