@@ -251,9 +251,11 @@ def unique(
         Compare the slices along this axis instead of the elements.
     """
     check_tensor("unique", input)
-    array, dim = input._array, None if dim is None else wrap_dim(dim, input._array.ndim)
+    array, axis = input._array, None if dim is None else wrap_dim(dim, input._array.ndim)
+    if dim is not None and not array.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     values, inverse, counts = np.unique(
-        sortable(array), return_inverse=True, return_counts=True, axis=dim, equal_nan=False
+        sortable(array), return_inverse=True, return_counts=True, axis=axis, equal_nan=False
     )
     inverse = inverse.reshape(array.shape if dim is None else -1)
     results = [wrap(values.astype(array.dtype, copy=False))]

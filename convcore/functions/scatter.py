@@ -127,7 +127,8 @@ def _grid(axis: int, places: np.ndarray) -> Indices:
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Return the elements at indices along an axis, such as those that `argsort` returns.
 
-    Unlike with `gather` the other axes broadcast.
+    Unlike with `gather` the other axes broadcast, and indices below 0 count from the end
+    of the axis, if one is given.
     """
     check_arguments("take_along_dim", input=input, indices=indices)
     if indices._array.dtype != np.int64:
@@ -150,7 +151,13 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     joint = list(broadcast_shape(tuple(ours), tuple(theirs)))
     ours, theirs = list(joint), list(joint)
     ours[axis], theirs[axis] = size, length
-    return gather(expand(input, ours), axis, expand(indices, theirs))
+    return gather(expand(input, ours), axis, expand(_from_start(indices, size), theirs))
+
+
+def _from_start(indices: Tensor, size: int) -> Tensor:
+    """Return indices that all count from the start of an axis."""
+    array = indices._array
+    return wrap(np.where(array < 0, array + size, array))
 
 
 def take(input: Tensor, index: Tensor) -> Tensor:

@@ -117,3 +117,7 @@ def test_unique_elements_and_rows_with_nan_agree_with_pytorch(torch):
     rows = np.array([[1, nan], [1, nan], [0, 1], [0, 1]])
     agree(torch, lambda m, x: m.unique(x.detach(), **options), rows)
     agree(torch, lambda m, x: m.unique(x.detach(), dim=1, **options), rows)
+
+
+def test_a_tensor_without_axes_has_no_unique_slices(torch):
+    same_error(torch, lambda m, x: m.unique(x, dim=-1), np.array(1.0))

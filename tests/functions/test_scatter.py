@@ -94,3 +94,15 @@ def test_scatter_multiply_like_torch(torch, rng):
 def test_take_along_dim_takes_int64_only(torch):
     function = lambda lib, x: lib.take_along_dim(x, lib.tensor([0]).int(), dim=0)  # noqa: E731
     same_error(torch, function, np.ones(2))
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_take_along_dim_counts_from_the_end_below_0(torch, dim):
+    def function(lib, x):
+        return lib.take_along_dim(x, lib.tensor([[-1, 0], [0, -2]]), dim)
+
+    agree(torch, function, np.arange(4.0).reshape(2, 2))
+    for beyond in (2, -3):
+        with pytest.raises((IndexError, RuntimeError)):
+            convcore.ones(2).take_along_dim(convcore.tensor([beyond]), 0)
+    same_error(torch, lambda m, x: m.take_along_dim(x, m.tensor([-1])), np.ones(2))
