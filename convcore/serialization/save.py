@@ -245,17 +245,24 @@ class _Writer(_Pickler):
             raise pickle.PicklingError(f"a tensor of {tensor.dtype} cannot be saved: cast it first")
         if tensor.is_meta:
             raise pickle.PicklingError("a tensor on the device 'meta' has no values to be saved")
-        array = elements if is_dense(elements) else np.ascontiguousarray(elements)
-        strides = tuple(step // array.itemsize for step in array.strides)
-        storage = _Storage(*self._stored(array))
+        key, array = self._stored(elements)
+        # An axis of one element may have a negative step, which files have not.
+        strides = tuple(abs(step) // array.itemsize for step in array.strides)
+        storage = _Storage(key, self.arrays[key])
         return storage, 0, array.shape, strides, requires_grad, OrderedDict()
 
-    def _stored(self, array: np.ndarray) -> tuple[int, np.ndarray]:
-        """Return the number of an array's storage, which may be shared, and its elements."""
-        pointer = array.__array_interface__["data"][0]
-        place = (pointer, array.dtype, array.size)
+    def _stored(self, elements: np.ndarray) -> tuple[int, np.ndarray]:
+        """Return the number of an array's storage, which may be shared, and the array in it.
+
+        An array with gaps in memory has a storage without them, as have others with the same ones.
+        """
+        place: tuple = (elements.__array_interface__["data"][0], elements.dtype, elements.size)
+        array = elements
+        if not is_dense(elements):
+            place = (*place, elements.shape, elements.strides)
+            array = np.array(elements, order="C")
         key = self._keys.setdefault(place, len(self.arrays))
         if key == len(self.arrays):
             order = np.argsort([-step for step in array.strides], kind="stable")
             self.arrays.append(np.ascontiguousarray(array.transpose(order)).reshape(-1))
-        return key, self.arrays[key]
+        return key, array

@@ -144,6 +144,30 @@ def test_shared_memory_is_shared_again():
     assert found["b"] is found["a"] and found["c"].tolist() == [[7], [1], [1]]
 
 
+def test_tensors_with_the_same_gaps_share_memory_again():
+    columns = convcore.arange(6.0).view(2, 3)[:, ::2]
+    written = {"a": columns, "b": columns.detach(), "c": convcore.arange(6.0).view(2, 3)[:, :2]}
+    found = through(written, convcore.save, convcore.load)
+    found["a"][0, 0] = 7
+    assert found["b"].tolist() == [[7, 2], [3, 5]] and found["c"].tolist() == [[0, 1], [3, 4]]
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 3), (0, 2)])
+def test_a_negative_step_that_leads_nowhere_is_none_in_a_file(torch, shape):
+    array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)[(slice(None, None, -1),)]
+    written = convcore.from_numpy(array)
+    for load in (convcore.load, torch.load):
+        assert through(written, convcore.save, load).tolist() == array.tolist()
+
+
+def test_a_number_that_is_not_aligned_has_no_axes_in_a_file(torch):
+    array = np.zeros(9, np.uint8)[1:].view(np.float64).reshape(())
+    array[...] = 3
+    for load in (convcore.load, torch.load):
+        found = through(convcore.from_numpy(array), convcore.save, load)
+        assert found.shape == () and found == 3
+
+
 def test_gaps_are_not_written():
     file = io.BytesIO()
     convcore.save(convcore.zeros(1000, 1000)[::100, ::100], file)

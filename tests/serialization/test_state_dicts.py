@@ -395,3 +395,23 @@ def test_names_that_a_zip_archive_would_cut_off_are_refused():
     with pytest.raises(ValueError, match="null character"):
         convcore.save({"a\0b": convcore.ones(1)}, file, format="npz")
     assert not file.getvalue()
+
+
+def test_names_that_are_too_long_for_a_zip_archive_are_refused():
+    file, longest = io.BytesIO(), "ü" * 32_765 + "n"
+    with pytest.raises(ValueError, match="at most 65,531 bytes, got 65,532"):
+        convcore.save({longest + "n": convcore.ones(1)}, file, format="npz")
+    assert not file.getvalue()
+    convcore.save({longest: convcore.ones(1)}, file, format="npz")
+    assert list(convcore.load(file)) == [longest]
+
+
+@both
+def test_texts_that_utf_8_has_not_are_refused(kind):
+    one, file = convcore.ones(1), io.BytesIO()
+    with pytest.raises(ValueError, match=r"obj\['a.ud800'\]: a .* file has text .* UTF-8, got"):
+        convcore.save({"a\ud800": one}, file, format=kind)
+    for metadata in ({"a\ud800": "b"}, {"a": "b\ud800"}):
+        with pytest.raises(ValueError, match=r"metadata: a .* UTF-8"):
+            convcore.save({"a": one}, file, format=kind, metadata=metadata)
+    assert not file.getvalue()

@@ -26,7 +26,8 @@ def arrays_and_metadata(
     TypeError
         ``obj`` is no dict of tensors by name, or ``metadata`` none of str by str.
     ValueError
-        Tensors share only a part of their memory, or metadata would be taken for tied weights.
+        Tensors share only a part of their memory, metadata would be taken for tied weights, or a
+        text cannot be written as UTF-8.
     """
     tensors = _checked(obj, kind)
     kept: dict[str, np.ndarray] = {}
@@ -40,7 +41,7 @@ def arrays_and_metadata(
         else:
             left_out[name] = first
     _check_overlaps(kept, kind)
-    found = _checked_metadata(metadata or {}, tensors, left_out)
+    found = _checked_metadata(metadata or {}, tensors, left_out, kind)
     return {name: np.asarray(array, order="C") for name, array in kept.items()}, found
 
 
@@ -52,6 +53,7 @@ def _checked(obj: Any, kind: str) -> dict[str, np.ndarray]:
     for name, value in obj.items():
         if not isinstance(name, str):
             raise TypeError(f"obj: the keys of a {kind} file are str, got {name!r:.99}")
+        _check_text(f"obj[{name!r:.99}]", name, kind)
         if not isinstance(value, Tensor):
             raise TypeError(
                 f"obj[{name!r:.99}]: a {kind} file holds tensors, got {type(value).__name__}; a "
@@ -60,6 +62,17 @@ def _checked(obj: Any, kind: str) -> dict[str, np.ndarray]:
         if value.is_meta:
             raise TypeError(f"obj[{name!r:.99}]: a tensor on the device 'meta' has no values")
     return {name: value._array for name, value in obj.items()}
+
+
+def _check_text(what: str, text: str, kind: str) -> None:
+    """Refuse halves of characters, which UTF-8, and so a file, has not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        found = text[error.start : error.end]
+        raise ValueError(
+            f"{what}: a {kind} file has text that can be written as UTF-8, got {found!r:.99}"
+        ) from None
 
 
 def _check_overlaps(arrays: dict[str, np.ndarray], kind: str) -> None:
@@ -89,13 +102,14 @@ def _share(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _checked_metadata(
-    metadata: Mapping[str, str], tensors: Mapping[str, Any], left_out: dict[str, str]
+    metadata: Mapping[str, str], tensors: Mapping[str, Any], left_out: dict[str, str], kind: str
 ) -> dict[str, str]:
     if not isinstance(metadata, Mapping):
         raise TypeError(f"metadata: expected str by str, got {type(metadata).__name__}")
     for key, text in metadata.items():
         if not (isinstance(key, str) and isinstance(text, str)):
             raise TypeError(f"metadata: expected str by str, got {key!r:.99}: {text!r:.99}")
+        _check_text("metadata", key + text, kind)
         if key in left_out or (text in tensors and key not in tensors):
             raise ValueError(
                 f"metadata[{key!r:.99}]: {text!r:.99} would be taken for the name of a tied weight"

@@ -23,6 +23,7 @@ from convcore.serialization.state_dicts import naming
 METADATA = "__metadata__"
 _SUFFIX = ".npy"
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+_LONGEST = 2**16 - 1  # bytes of a name in a zip archive
 _DTYPES = {one.numpy for one in _dtype.ALL}
 
 
@@ -39,6 +40,11 @@ def arrays(obj: Any, metadata: Mapping[str, str] | None) -> dict[str, np.ndarray
     for name, array in found.items():
         if "\0" in name:
             raise ValueError(f"obj[{name!r:.99}]: names in npz files end at a null character")
+        if len(f"{name}{_SUFFIX}".encode()) > _LONGEST:
+            raise ValueError(
+                f"obj[{name!r:.99}]: names in npz files have at most {_LONGEST - len(_SUFFIX):,} "
+                f"bytes, got {len(name.encode()):,}"
+            )
         if array.dtype not in _DTYPES:
             raise TypeError(f"obj[{name!r:.99}]: npz files have no {array.dtype}: cast it first")
     if texts:
