@@ -106,9 +106,9 @@ def allowed_eps(case: Case, pass_name: str, algorithm: str) -> float:
     Higham & Mary 2019, "A new approach to probabilistic rounding error analysis": the root.
     """
     allowed = MOST_EPS[next(a.direct for a in ALGORITHMS if a.name == algorithm)]
-    if case.values != "positive":
-        return allowed
-    return allowed + _EPS_OF_ROOT_TERMS * math.sqrt(_terms(case, pass_name))
+    if case.values == "positive":
+        allowed += _EPS_OF_ROOT_TERMS * math.sqrt(_terms(case, pass_name))
+    return allowed * _padded_share(case, pass_name) if algorithm == "winograd" else allowed
 
 
 def _terms(case: Case, pass_name: str) -> int:
@@ -117,6 +117,22 @@ def _terms(case: Case, pass_name: str) -> int:
     if pass_name == WEIGHT_GRAD:
         return g.n * math.prod(g.output_shape[2:])
     return math.prod(case.layer.kernel) * (g.c_in if pass_name == FORWARD else g.c_out) // g.groups
+
+
+def _padded_share(case: Case, pass_name: str) -> float:
+    """Return how many times as many terms a sum has as it has outside of the padding, at least.
+
+    Winograd's transforms mix all taps of a kernel, so that its errors are those of whole sums.  An
+    image smaller than the kernel has none: the sums that errors are measured by lack terms.
+    """
+    g = case.layer.geometry
+    image, outs = g.input_shape[2:], g.output_shape[2:]
+    summed, there = {
+        FORWARD: (case.layer.kernel, image),
+        INPUT_GRAD: (case.layer.kernel, outs),
+        WEIGHT_GRAD: (outs, image),
+    }[pass_name]
+    return math.prod(max(n / max(m, 1), 1.0) for n, m in zip(summed, there, strict=True))
 
 
 def digests(case: Case, threads: int = 1) -> dict[str, str]:

@@ -44,6 +44,24 @@ def test_more_is_allowed_where_all_numbers_have_one_sign():
     assert checks.allowed_eps(positive, "weight_grad", "im2col") == 4 + 0.75 * 288**0.5
 
 
+@pytest.mark.parametrize(
+    ("layer", "pass_name", "share"),
+    [
+        ("1,64,1,1,64,3,1,3", "forward", 9),
+        ("1,100,3,3,100,3,1,0", "input_grad", 9),
+        ("1,16,2,8,16,3,1,1", "forward", 1.5),
+        ("1,16,1,1,16,3,1,2", "weight_grad", 9),
+    ],
+)
+def test_winograd_is_measured_by_whole_sums_where_an_image_is_smaller_than_the_kernel(
+    layer, pass_name, share
+):
+    case = parse_case(f"{layer} float32 contiguous/contiguous/contiguous positive 1")
+    whole = checks.allowed_eps(case, pass_name, "im2col") + 8
+    assert checks.allowed_eps(case, pass_name, "winograd") == pytest.approx(whole * share)
+    assert all(error <= checks.allowed_eps(case, *of) for *of, error in checks.errors(case))
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_child_has_the_same_bits():
     case = parse_case(DENSE)
