@@ -64,6 +64,7 @@ _KNOWN = (
     (r"addcdiv", r"value \(nan\+nanj\) .*inf", "a complex number divided by zero"),
     (r"/", r"value -?inf .*, not -?inf", "by a zero of another sign"),
     (r"kron", r"log of the hooks", "a view of the product, which is changed in place"),
+    (r"avg_pool1d", r"log of the hooks", "a view of pooled images, which is changed in place"),
     (r"requires_grad_", r"log of the hooks", "of a root that no leaf is asked of"),
     (r"ldexp", r"dtype", "the dtype of the first operand's promotion with a float"),
     (r"softmax", r"raises NotImplementedError.*'Complex", "real numbers only, when empty too"),
@@ -176,7 +177,12 @@ _KNOWN += (
     (r"scatter_reduce", r"raises IndexError", "an empty index of another rank"),
 )
 _KNOWN += (
-    (r"inner\(|tensordot\(", r"dtype b?float16, not float32", "of one element, as of several"),
+    (
+        r"inner\(|tensordot\(|einsum\(",
+        r"dtype b?float16, not float32",
+        "of one element, as of several",
+    ),
+    (r"index_copy|attention", r"raises \w+Error.*(bounds|size)", "checked when empty too"),
     (r"index_copy", r"IndexError.*, not RuntimeError .*setStorage", "another order"),
     (r"addcdiv", r"does not raise .*can't be cast", "works here"),
     (r"attention", r"raises .*that has been detached in-place", "it saves its input itself"),
@@ -214,6 +220,7 @@ _KNOWN_TOGETHER = (
         "of numbers that are equal but for rounding",
     ),
     (r"interpolate\(.*//", r"value -?inf .*, not -?[\d.]+e\+1\d$", "of 0 but for rounding"),
+    (r"interpolate\(.*reciprocal", r"value -?inf .*, not -?\d{6,}\.", "of 0 but for rounding"),
     (r"kl_div\(.*searchsorted\(", r"value \d", "NaN is the largest, as for sort"),
     (
         r"(copysign|erfinv|polar)\(.*register_hook",
@@ -221,12 +228,12 @@ _KNOWN_TOGETHER = (
         "a hook of a result, of which PyTorch's gradient is made, or is not",
     ),
     (r"'u?int\d+'.*__setitem__", r"does not raise .*a leaf Variable", "integers need no gradient"),
-    (r"unfold\(.*cumsum_\(", r"value", "windows overlap: each is as it was before"),
+    (r"unfold\(.*(cumsum_\(|inplace=True)", r"value", "windows overlap: each is as it was before"),
     (r"unfold\(.*topk\(", r"\.grad: value|^gradient \d: value", "of equal values any is taken"),
     (r"ndtr\(.*bucketize\(", r"value \d", "PyTorch's underflows"),
     (r"gelu\(.*(eq|ne)\(", r"value (True|False)", "PyTorch's cancels"),
     (
-        r"cross\(.*(all|any|unique|addcdiv)\(",
+        r"cross\(.*((all|any|unique|addcdiv)\(|[=!]= )",
         r"value \(?(True|False|inf)|: size",
         "of 0 but for rounding",
     ),

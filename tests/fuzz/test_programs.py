@@ -90,6 +90,15 @@ MENDED = (
             "lib.tensordot(v0[:1], v0[:1], dims=([0], [0]))",
         )
     ),
+    "v0 = leaf(703401, 'float64', (4, 2, 3), True); v1 = F.adaptive_avg_pool1d(v0, 2); "
+    "v2 = v1.register_hook(lambda g: log.append(tuple(g.shape))); v3 = v1.relu_()",
+    "v0 = lib.ones(2, 0, 1); v1 = F.scaled_dot_product_attention(v0, v0, lib.ones(2, 3, 1))",
+    "v0 = leaf(433270, 'float32', (4, 3)).unfold(0, 2, 1); v1 = F.elu(v0, inplace=True)",
+    "v0 = leaf(964578, 'float64', (3, 1)); v1 = lib.cross(v0, v0); v2 = v1 != 0",
+    "v0 = leaf(85065, 'float64', (3, 4, 2), True); "
+    "v1 = F.interpolate(v0, size=3, mode='linear', align_corners=False); v2 = v1.reciprocal_()",
+    "v0 = under('float16', lambda: lib.einsum('i,i->', lib.ones(4), lib.ones(1)))",
+    "v0 = lib.zeros(0, 0); v1 = v0.index_copy(1, lib.tensor([0]), lib.zeros(0, 1))",
     *(f"v0 = lib.{name}(leaf(6, 'complex64', (3,)), 0)" for name in ("max", "argmin", "sort")),
 )
 
