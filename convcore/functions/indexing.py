@@ -443,13 +443,11 @@ def _put(array: np.ndarray, indices: Indices, values: np.ndarray, accumulate: bo
             array[key]  # for its errors: the sums are not made by a subscript
             add_at(array, indices, values.astype(array.dtype, copy=False))
         elif values.dtype == array.dtype:
-            array[key] = values
+            _write(array, key, values)
         else:
             changed = np.empty(values.shape, array.dtype)
             store(changed, values)
-            array[key] = changed
-    except TypeError:  # into what one mask chooses NumPy writes vectors only
-        array[(*key, ...)] = values
+            _write(array, key, changed)
     except IndexError:
         check_indices(array.shape, indices)
         raise
@@ -458,6 +456,13 @@ def _put(array: np.ndarray, indices: Indices, values: np.ndarray, accumulate: bo
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
             f"indexing result of shape {list(Places(indices, array.shape).result)}"
         ) from None
+
+
+def _write(array: np.ndarray, key: tuple, values: np.ndarray) -> None:
+    try:
+        array[key] = values
+    except TypeError:  # into what one mask chooses NumPy writes vectors only
+        array[(*key, ...)] = values
 
 
 def _without_lost(grad: Tensor, indices: Indices, shape: tuple[int, ...]) -> Tensor:

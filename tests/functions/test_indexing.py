@@ -431,3 +431,11 @@ def test_one_mask_takes_values_with_leading_ones(torch):
             x[True] = lib.ones((1, 1, *shape))
             x[False] = 5
             assert bool((x == 1).all()), (lib, shape)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (4, 1, 1)])
+def test_one_mask_refuses_several_axes_of_values_like_torch(torch, shape):
+    def put(lib):
+        lib.zeros(3)[lib.arange(3) > 1] = lib.ones(shape)
+
+    same_error(torch, put)
