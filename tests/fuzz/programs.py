@@ -15,11 +15,13 @@ meant, each with its reason, are in `program_differences.py`.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import time
+import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +35,7 @@ import program_lines  # noqa: E402
 
 LONGEST = 15  # lines of a program, its first leaves left out
 ROUNDED = 4000  # steps of 1e-6 in one of bfloat16
+BATCH = 500  # programs of one process, which imports PyTorch
 LARGEST = 1e4  # values beyond are seldom used again
 DTYPES = ("float32",) * 5 + ("float64",) * 4 + ("int64", "int64", "bool", "complex64")
 DTYPES += ("int32", "uint8", "complex128")
@@ -582,6 +585,54 @@ def compared(seed: int) -> str:
     return f"{'; '.join(lines)}  # {place}: {what}"
 
 
+def told(first: int, end: int) -> tuple[int, int]:
+    """Print how programs differ; return the next one's seed, and how many differ.
+
+    In a child, which a program may end: PyTorch does not survive a hook on a view of what was
+    changed in place.
+    """
+    done, code = _in_child(lambda seed: _tell(seed, compared(seed)), range(first, end))
+    if not code:
+        return end, sum(done)
+    seed = first + len(done)
+    _, alone = _in_child(_ours_alone, [seed])
+    print(f"{seed}: {'convcore' if alone else 'PyTorch'} ends the process, code {alone or code}")
+    return seed + 1, sum(done) + bool(alone)
+
+
+def _tell(seed: int, what: str) -> bool:
+    if what:
+        print(f"{seed}: {what}", flush=True)
+    return bool(what)
+
+
+def _ours_alone(seed: int) -> bool:
+    import torch
+
+    import convcore
+
+    ran(convcore, Draw(torch, seed).lines)
+    return False
+
+
+def _in_child(call: Callable[[int], bool], seeds: Sequence[int]) -> tuple[bytes, int]:
+    """Return what calls gave in a child process, up to one that ended it, and its exit code."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            for seed in seeds:
+                os.write(writer, bytes([call(seed)]))
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        done = pipe.read()
+    return done, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=1000)
@@ -591,11 +642,10 @@ def main() -> int:
     if options.line:
         return _once(options.line.split("; "))
     begin, found = time.monotonic(), 0
-    for seed in range(options.seed, options.seed + options.count):
-        what = compared(seed)
-        if what:
-            print(f"{seed}: {what}", flush=True)
-            found += 1
+    seed, end = options.seed, options.seed + options.count
+    while seed < end:
+        seed, differ = told(seed, min(seed + BATCH, end))
+        found += differ
     print(f"{options.count} programs, {found} differ, {time.monotonic() - begin:.0f} s")
     return bool(found)
 

@@ -5,6 +5,9 @@ The long form is ``python tests/fuzz/programs.py --count 1000``.
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 from scripts import fuzz_script
 
@@ -98,6 +101,17 @@ MENDED = (
     "v0 = leaf(85065, 'float64', (3, 4, 2), True); "
     "v1 = F.interpolate(v0, size=3, mode='linear', align_corners=False); v2 = v1.reciprocal_()",
     "v0 = under('float16', lambda: lib.einsum('i,i->', lib.ones(4), lib.ones(1)))",
+    "v0 = leaf(60896, 'float64', (1, 1), True); v1 = v0 * 2; v2 = v1.retain_grad(); "
+    "v3 = lib.linalg.det(v1)",
+    "v0 = leaf(816466, 'float64', (3, 0, 2), True); v1 = F.adaptive_avg_pool1d(v0, 2)",
+    "v0 = leaf(893537, 'int64', (3, 2, 4)); v1 = lib.split(v0, 1, 1)[0]; "
+    "v2 = v0.addcmul_(v1, leaf(805786, 'int64', (3, 2, 1)))",
+    "v0 = leaf(236247, 'float32', (1, 1, 2)).expand((2, 2, -1)); v1 = lib.median(v0, 0)[0]",
+    "v0 = leaf(831203, 'int32', (1, 3)); v1 = v0.unfold(1, 2, 1); v2 = v1.add_(-1)",
+    "v0 = leaf(350678, 'float32', (2, 3)); v1 = lib.zeros(3); "
+    "v2 = v1.__setitem__((lib.arange(3) > 1,), v0)",
+    "v0 = leaf(3, 'float32', (4, 3, 1), True); v1 = F.adaptive_avg_pool1d(v0, 2); "
+    "v2 = v1.register_hook(lambda g: g.neg()); v3 = v1.__setitem__((slice(-2, None), ...,), 1)",
     "v0 = lib.zeros(0, 0); v1 = v0.index_copy(1, lib.tensor([0]), lib.zeros(0, 1))",
     *(f"v0 = lib.{name}(leaf(6, 'complex64', (3,)), 0)" for name in ("max", "argmin", "sort")),
 )
@@ -130,6 +144,26 @@ def test_differences_are_told(torch, lines, what):
         for library, line in zip((convcore, torch), lines, strict=True)
     )
     assert programs._unlike(ours, theirs, "v0").startswith(what)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_program_that_ends_the_process_is_told_and_the_next_one_is_run(monkeypatch, capfd):
+    def compared(seed):
+        if seed == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "differs" if seed == 4 else ""
+
+    monkeypatch.setattr(programs, "compared", compared)
+    monkeypatch.setattr(programs, "_ours_alone", lambda seed: False)
+    assert programs.told(0, 5) == (3, 0)
+    assert programs.told(3, 5) == (5, 1)
+    monkeypatch.setattr(programs, "_ours_alone", lambda seed: os.kill(os.getpid(), signal.SIGKILL))
+    assert programs.told(2, 5) == (3, 1)
+    assert capfd.readouterr().out.splitlines() == [
+        "2: PyTorch ends the process, code -9",
+        "4: differs",
+        "2: convcore ends the process, code -9",
+    ]
 
 
 def test_what_does_not_matter_is_left_out_of_a_program():
