@@ -42,6 +42,7 @@ DTYPES = {
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 DTYPES["BFloat16Storage"] = BFLOAT16
 NAMES[BFLOAT16] = "BFloat16Storage"
+OF_BYTES = {np.dtype("u2"), np.dtype("u4"), np.dtype("u8")}  # those that have no storage class
 
 
 def is_dtype(value: Any) -> bool:

@@ -167,6 +167,7 @@ class _Values:
 
 
 _REBUILD = _Name("torch._utils", "_rebuild_tensor_v2")
+_REBUILD_OF_BYTES = _Name("torch._utils", "_rebuild_tensor_v3")
 _OF_TYPE = _Name("torch._tensor", "_rebuild_from_type_v2")
 
 _Pickler: Any = vars(pickle)["_Pickler"]
@@ -186,8 +187,11 @@ class _Writer(_Pickler):
     def persistent_id(self, obj: Any) -> Any:
         """Return a storage's reference: its type, its number and its size."""
         if isinstance(obj, _Storage):
-            name = archive.NAMES[obj.array.dtype]
-            return ("storage", _Name("torch", name), str(obj.key), "cpu", obj.array.size)
+            array, key = obj.array, str(obj.key)
+            if array.dtype in archive.OF_BYTES:
+                kind = _Name("torch.storage", "UntypedStorage")
+                return ("storage", kind, key, "cpu", array.nbytes)
+            return ("storage", _Name("torch", archive.NAMES[array.dtype]), key, "cpu", array.size)
         return None
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
@@ -199,7 +203,8 @@ class _Writer(_Pickler):
         elif isinstance(obj, Tensor):
             self._save_tensor(obj)
         elif isinstance(obj, _Values):
-            self._save_call(_REBUILD, *self._place(obj.tensor, False))
+            function, args = self._rebuilding(obj.tensor, False)
+            self._save_call(function, *args)
         elif isinstance(obj, Size):
             self._save_call(_Name("torch", "Size"), tuple(obj))
         elif isinstance(obj, device):
@@ -228,7 +233,7 @@ class _Writer(_Pickler):
                 rebuild.name, args = "_rebuild_parameter_with_state", (*args, state)
                 state = {}
         else:
-            rebuild, args = _REBUILD, self._place(tensor, tensor.requires_grad)
+            rebuild, args = self._rebuilding(tensor, tensor.requires_grad)
         if state or cls not in (Tensor, Parameter):
             named = _Name("torch", "Tensor") if cls is Tensor else cls
             self._save_call(_OF_TYPE, rebuild, named, args, state)
@@ -236,20 +241,21 @@ class _Writer(_Pickler):
             self._save_call(rebuild, *args)
         self.memoize(tensor)
 
-    def _place(self, tensor: Tensor, requires_grad: bool) -> tuple:
-        """Return the arguments that rebuild a tensor."""
+    def _rebuilding(self, tensor: Tensor, requires_grad: bool) -> tuple[_Name, tuple]:
+        """Return the function that rebuilds a tensor, and its arguments."""
         elements = tensor._array
         if tensor.dtype is bfloat16:
             elements = elements.view(archive.BFLOAT16)
-        if elements.dtype not in archive.NAMES:
-            raise pickle.PicklingError(f"a tensor of {tensor.dtype} cannot be saved: cast it first")
         if tensor.is_meta:
             raise pickle.PicklingError("a tensor on the device 'meta' has no values to be saved")
         key, array = self._stored(elements)
         # An axis of one element may have a negative step, which files have not.
         strides = tuple(abs(step) // array.itemsize for step in array.strides)
         storage = _Storage(key, self.arrays[key])
-        return storage, 0, array.shape, strides, requires_grad, OrderedDict()
+        args: tuple = (storage, 0, array.shape, strides, requires_grad, OrderedDict())
+        if array.dtype in archive.OF_BYTES:
+            return _REBUILD_OF_BYTES, (*args, tensor.dtype)
+        return _REBUILD, args
 
     def _stored(self, elements: np.ndarray) -> tuple[int, np.ndarray]:
         """Return the number of an array's storage, which may be shared, and the array in it.

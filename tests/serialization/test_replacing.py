@@ -187,8 +187,7 @@ def test_numbers_that_python_has_not_keep_their_type(tmp_path, number):
         convcore.load(tmp_path / "a.pt")
 
 
-@pytest.mark.parametrize("options", [{"dtype": convcore.uint16}, {"device": "meta"}], ids=str)
-def test_tensors_that_the_format_has_not_are_refused(tmp_path, options):
+def test_tensors_without_values_are_refused(tmp_path):
     with pytest.raises(pickle.PicklingError, match="a tensor o"):
-        convcore.save([convcore.zeros(2, **options)], tmp_path / "a.pt")
+        convcore.save([convcore.zeros(2, device="meta")], tmp_path / "a.pt")
     assert os.listdir(tmp_path) == []

@@ -152,6 +152,20 @@ def test_tensors_with_the_same_gaps_share_memory_again():
     assert found["b"].tolist() == [[7, 2], [3, 5]] and found["c"].tolist() == [[0, 1], [3, 4]]
 
 
+@pytest.mark.parametrize("name", ["uint16", "uint32", "uint64"])
+def test_integers_without_a_storage_class_go_both_ways(torch, name):
+    def saved(lib):
+        one = lib.tensor([[1, 65535, 3]]).to(getattr(lib, name))
+        parameter = lib.nn.Parameter(one, requires_grad=False)
+        return {"a": one, "b": one.T, "parameter": parameter, "scalar": one[0, 0]}
+
+    for written, read in ((convcore, convcore), (convcore, torch), (torch, convcore)):
+        found = through(saved(written), written.save, read.load)
+        assert plain(found) == plain(saved(written))
+        found["a"][0, 0] = 7
+        assert found["b"].tolist() == [[7], [65535], [3]]
+
+
 @pytest.mark.parametrize("shape", [(1,), (1, 3), (0, 2)])
 def test_a_negative_step_that_leads_nowhere_is_none_in_a_file(torch, shape):
     array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)[(slice(None, None, -1),)]
