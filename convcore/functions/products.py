@@ -196,7 +196,7 @@ def cov(
         )
     x = input if input._array.ndim == 2 else reshape(input, 1, -1)
     weights = _weights(fweights, aweights)
-    number = wrap(np.asarray(x._array.shape[1], x._array.real.dtype))
+    number = wrap(np.asarray(x._array.shape[1]))  # not of x's dtype: bytes have no 256
     weight: Any = 1 if weights is None else weights
     total = number if weights is None else sum(weights)
     middle = div(sum(mul(x, weight), 1, True), total)

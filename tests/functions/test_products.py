@@ -55,6 +55,18 @@ def test_covariances_agree_with_pytorch(torch, rng):
     agree(torch, lambda m, x: m.corrcoef(x), x + 1j * rng.normal(size=(3, 6)), rtol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["uint8", "int8", "int16"])
+def test_covariances_of_small_integers_are_pytorchs(torch, name):
+    for function in ("cov", "corrcoef"):
+        found = [
+            getattr(m, function)((m.arange(900).reshape(3, 300) % 7).to(getattr(m, name)))
+            for m in (convcore, torch)
+        ]
+        np.testing.assert_allclose(*(one.numpy() for one in found), rtol=1e-5)
+    one = convcore.tensor([[7, 4]]).to(getattr(convcore, name))
+    assert convcore.cov(one, correction=-(2**20)) == pytest.approx(4.5 / (2 + 2**20))
+
+
 def test_values_are_numpys(rng):
     a, b = rng.normal(size=(2, 3)), rng.normal(size=(2, 3))
     ours = [convcore.from_numpy(x) for x in (a, b)]
