@@ -34,7 +34,7 @@ def script(tmp_path):
 
 def watched(*arguments):
     """Return the end of a process that watches a script."""
-    command = [sys.executable, "-m", "convcore", "watch", *arguments]
+    command = [sys.executable, "-P", "-m", "convcore", "watch", *arguments]
     return subprocess.run(command, capture_output=True, text=True)
 
 

@@ -15,7 +15,7 @@ def run(program: str, tmp_path: Path, *arguments: str) -> str:
     """Return what a program prints under ``convcore run``."""
     script = tmp_path / "program.py"
     script.write_text(program)
-    command = [sys.executable, "-m", "convcore", "run", str(script), *arguments]
+    command = [sys.executable, "-P", "-m", "convcore", "run", str(script), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -23,7 +23,7 @@ def run(program: str, tmp_path: Path, *arguments: str) -> str:
 
 def python(program: str) -> subprocess.CompletedProcess:
     """Run a program in a new interpreter."""
-    command = [sys.executable, "-c", program]
+    command = [sys.executable, "-P", "-c", program]
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
@@ -227,11 +227,11 @@ print(counted.call_count)
 
 def test_a_module_runs_and_its_exit_code_is_the_commands(tmp_path):
     (tmp_path / "mine.py").write_text("import torch, sys\nprint(__name__)\nsys.exit(3)\n")
-    command = [sys.executable, "-m", "convcore", "run", "-m", "mine", "a"]
+    command = [sys.executable, "-P", "-m", "convcore", "run", "-m", "mine", "a"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (3, "__main__\n")
     for wrong in ([], ["no_such_file.py"], ["-m"]):
-        command = [sys.executable, "-m", "convcore", "run", *wrong]
+        command = [sys.executable, "-P", "-m", "convcore", "run", *wrong]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
         assert done.returncode == 2 and done.stderr.startswith("convcore run: ")
 

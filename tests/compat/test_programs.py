@@ -54,7 +54,7 @@ def on_convcore(program: Path, folder: Path) -> str:
     """Return what a program prints under ``convcore run``."""
     if "from sklearn" in program.read_text():
         pytest.importorskip("sklearn")
-    command = [sys.executable, "-m", "convcore", "run", str(program)]
+    command = [sys.executable, "-P", "-m", "convcore", "run", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -36,7 +36,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 HERE = Path(__file__).resolve()
-ROOT = HERE.parents[2]
 
 DOCUMENTED = (TypeError, ValueError, RuntimeError, IndexError, NotImplementedError)
 # A message with these speaks of what is inside, and not of an argument.
@@ -634,7 +633,7 @@ def in_children(
     it prints findings as JSON.  The next one goes on after a call that ended a child.
     """
     progress, found = folder / f"progress-{os.getpid()}", []
-    environ = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2"}
+    environ = os.environ | {"OMP_NUM_THREADS": "2"}
     while start < stop:
         progress.write_text("")
         child = subprocess.run(
@@ -672,7 +671,6 @@ def main() -> int:
         return 0
     global INTEGERS
     INTEGERS = options.integers
-    sys.path.insert(0, str(ROOT))
     if options.seed is not None:
         return _again(options.seed, options.only, not options.alone)
     hunted = options.start, options.calls, options.only, not options.alone

@@ -43,6 +43,6 @@ def test_a_mode_that_is_left_is_a_fault():
         "ends, faults = interrupts.run(30, 20)\n"
         "print(faults)"
     )
-    command = [sys.executable, "-c", program]
+    command = [sys.executable, "-P", "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert "enabled is False, not True" in done.stdout
