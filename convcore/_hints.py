@@ -138,6 +138,7 @@ ONE_VALUE = (
     "a mean and a variance need more values: net.eval() to run the net, or larger batches; in "
     "training, DataLoader(..., drop_last=True) drops a last batch of one"
 )
+FLOAT_TARGETS = "targets are probabilities, from 0 to 1: target.float()"
 NO_PROBABILITIES = (
     "it takes probabilities: apply sigmoid first, or give the net's scores to BCEWithLogitsLoss"
 )

@@ -286,7 +286,8 @@ def binary_cross_entropy(
     x, t = input._array, target._array
     if x.dtype != t.dtype:
         found, expected = scalar_name(t.dtype), scalar_name(x.dtype)
-        raise RuntimeError(f"Found dtype {found} but expected {expected}")
+        error = RuntimeError(f"Found dtype {found} but expected {expected}")
+        raise _hints.hinted(error, _hints.FLOAT_TARGETS if t.dtype.kind in "iub" else "")
     check_kind("binary_cross_entropy", input, "f")
     for name, array in (("input", x), ("target", t)):
         if not np.all((array >= 0) & (array <= 1)):
@@ -355,7 +356,8 @@ def binary_cross_entropy_with_logits(
     ValueError
         The shapes differ.
     RuntimeError
-        weight or pos_weight does not broadcast to them.
+        weight or pos_weight does not broadcast to them; target has integers, which are classes of
+        `cross_entropy` but no probabilities.
     """
     check_arguments("binary_cross_entropy_with_logits", input=input, target=target)
     refuse_gradients("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
@@ -366,6 +368,8 @@ def binary_cross_entropy_with_logits(
         )
         raise _hints.hinted(error, _hints.other_axis(input.shape, target.shape))
     x, t = input._array, target._array
+    if t.dtype.kind in "iub":
+        _refuse_integers(x.dtype, t.dtype)
     _check_factors(x.shape, weight, pos_weight)
     values = ignore_errstate(_with_logits, x, t, None if pos_weight is None else pos_weight._array)
     values = values if weight is None else values * weight._array
@@ -396,6 +400,14 @@ def binary_cross_entropy_with_logits(
     name = "BinaryCrossEntropyWithLogitsBackward0"
     record(name, inputs, out, fitted(backward, *inputs), saved)
     return out
+
+
+def _refuse_integers(wanted: np.dtype, found: np.dtype) -> None:
+    error = RuntimeError(
+        f"result type {scalar_name(wanted)} can't be cast to the desired output type "
+        f"{scalar_name(found)}"
+    )
+    raise _hints.hinted(error, _hints.FLOAT_TARGETS)
 
 
 def _with_logits(x: np.ndarray, t: np.ndarray, pos: np.ndarray | None) -> np.ndarray:

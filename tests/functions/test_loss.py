@@ -268,3 +268,14 @@ def test_gradient_beside_bools(name):
     other = target.detach().requires_grad_()
     getattr(F, name)(convcore.tensor([1.0, 0.0]), other, reduction="sum").backward()
     assert target.grad.equal(other.grad)
+
+
+@pytest.mark.parametrize("loss", ["binary_cross_entropy", "binary_cross_entropy_with_logits"])
+def test_binary_targets_are_no_integers(torch, loss):
+    def function(lib, x):
+        return getattr(lib.nn.functional, loss)(x, lib.tensor([1, 0]))
+
+    same_error(torch, function, np.array([0.5, 0.2]))
+    with pytest.raises(RuntimeError) as caught:
+        function(convcore, convcore.tensor([0.5, 0.2]))
+    assert "target.float()" in caught.value.__notes__[0]
