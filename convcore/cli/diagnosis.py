@@ -33,6 +33,10 @@ class Facts:
     variables: Mapping[str, str] = field(default_factory=dict)
     openmp_runtimes: tuple[str, ...] = ()
     """Files of the loaded OpenMP runtimes."""
+    busy: float = 0.0
+    """Number of CPUs that programs kept busy during the last minute, this one included."""
+    present: int = 1
+    """Number of CPUs of the machine."""
 
 
 def diagnose(facts: Facts) -> list[str]:
@@ -102,6 +106,19 @@ def _too_many_threads(facts: Facts) -> Iterator[str]:
         )
 
 
+def _busy_machine(facts: Facts) -> Iterator[str]:
+    variables = facts.variables
+    patient = variables.get("OMP_WAIT_POLICY", "").strip().lower() == "passive"
+    if facts.busy < facts.present or patient or variables.get("OMP_NUM_THREADS") == "1":
+        return
+    yield (
+        f"Programs kept {facts.busy:.1f} CPUs busy during the last minute, of {facts.present} that "
+        "there are: a thread that waits for another spins on a CPU that the other needs, and small "
+        "layers may take many times as long. Mend: export OMP_WAIT_POLICY=passive, or "
+        "OMP_NUM_THREADS=1 for each of several processes"
+    )
+
+
 _CHECKS: tuple[Callable[[Facts], Iterator[str]], ...] = (
     _old_kernel,
     _block_size,
@@ -109,4 +126,5 @@ _CHECKS: tuple[Callable[[Facts], Iterator[str]], ...] = (
     _free_blas,
     _two_openmps,
     _too_many_threads,
+    _busy_machine,
 )

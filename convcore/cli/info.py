@@ -119,6 +119,8 @@ def _diagnosed() -> Facts:
         flags=cpu_flags(),
         variables=os.environ,
         openmp_runtimes=tuple(d["filepath"] for d in loaded if d["user_api"] == "openmp"),
+        busy=os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0,
+        present=os.cpu_count() or 1,
     )
 
 

@@ -10,23 +10,26 @@ from convcore.cli.terminal import columns
 _EXAMPLES = {
     "See that it works": (
         ("info", "versions, CPU, and what is misconfigured"),
-        ("demo digits", "train a small net, and draw its inside"),
+        ("demo digits", "train a net, and draw its inside [demo]"),
         ("verify", "check every algorithm on this machine"),
     ),
     "Use it": (
         ("run script.py", "run a program written for PyTorch"),
         ("watch train.py", "loss, gradients, dead units, live"),
         ("summary resnet18", "a net's modules, parameters and memory"),
-        ("run-model net.onnx -i x.jpg", "what a net sees in a photograph"),
+        ("run-model net.onnx -i x.jpg", "what a net sees in a photo [onnx]"),
         ("inspect resnet18", "a page: graph, layers, values, faults"),
     ),
     "See how fast it is": (
-        ("bench --quick", "real layers beside PyTorch, in a minute"),
-        ("bench --nets resnet18", "a whole net, trained and run"),
+        ("bench --quick", "real layers beside PyTorch [bench]"),
+        ("bench --nets resnet18", "a whole net, trained and run [bench]"),
         ("plan 2,64,56,56,64,3,1,1", "which algorithm a layer gets, and why"),
     ),
 }
-_LAST = "Options: convcore COMMAND --help. Completion by TAB: convcore completion --help."
+_LAST = (
+    "[demo]: needs pip install 'convcore[demo]', and so on. Options: convcore COMMAND --help. "
+    "Completion by TAB: convcore completion --help."
+)
 _INDENT, _GAP = "  ", 2
 _WIDEST = 96
 

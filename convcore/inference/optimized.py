@@ -101,7 +101,7 @@ def optimize_for_inference(
     >>> import convcore
     >>> from convcore import nn
     >>> net = nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU()).eval()
-    >>> fast = optimize_for_inference(net, convcore.zeros(1, 3, 8, 8))
+    >>> fast = convcore.optimize_for_inference(net, convcore.zeros(1, 3, 8, 8))
     >>> fast.model
     Sequential(
       (0): PrepackedConv(3, 8, kernel_size=(3, 3), stride=(1, 1), padding=(0, 0), dilation=(1, 1), \

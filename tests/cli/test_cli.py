@@ -115,6 +115,7 @@ def test_diagnosis_is_silent_about_a_healthy_machine():
         ({"openmp": 0}, ("without OpenMP", "one thread", "rebuild")),
         ({"held": False}, ("cannot be set", "OPENBLAS_NUM_THREADS=1")),
         ({"openmp_runtimes": ("libgomp.so", "libiomp5.so")}, ("2 OpenMP", "libiomp5.so")),
+        ({"busy": 2.1, "present": 2}, ("2.1 CPUs busy", "of 2", "OMP_WAIT_POLICY=passive")),
         ({"variables": {"OMP_NUM_THREADS": "8,4"}}, ("OMP_NUM_THREADS=8", "2 CPUs")),
     ],
 )
@@ -128,6 +129,11 @@ def test_diagnosis_names_the_trouble_and_its_remedy(change, words):
 def test_diagnosis_judges_no_kernel_that_it_does_not_know():
     assert diagnose(Facts(**{**vars(HEALTHY), "kernel": "neoversen1"})) == []
     assert diagnose(Facts(**{**vars(HEALTHY), "kernel": "Haswell", "flags": frozenset()})) == []
+
+
+@pytest.mark.parametrize("variables", [{"OMP_WAIT_POLICY": "passive"}, {"OMP_NUM_THREADS": "1"}])
+def test_threads_that_do_not_spin_may_share_a_busy_machine(variables):
+    assert diagnose(Facts(**{**vars(HEALTHY), "busy": 9, "variables": variables})) == []
 
 
 def test_kernel_levels_are_levels():

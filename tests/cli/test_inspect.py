@@ -59,6 +59,7 @@ def test_photograph_is_scaled_to_the_net(said, tmp_path):
             "there is no model 'nothing', only autoencoder, lenet, mobilenet_v2, resnet101",
         ),
         (["resnet180"], "vgg19_bn; did you mean resnet18?"),
+        (["net.pt"], "name the net, as in `convcore inspect resnet18 --weights net.pt`"),
         (["lenet", "--input", "1,1,3,3"], "cannot take [1, 1, 3, 3]"),
         (["lenet", "--input", "0,1"], "--input: must be sizes above 0"),
         (["lenet", "--input", "x.txt"], "is no .npy file"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import convcore
@@ -43,16 +44,30 @@ def test_summary_of_a_file_counts_as_that_of_the_net(file, capsys):
 def test_summary_asks_for_sizes_that_are_free(free, capsys):
     assert cli.main(["summary", str(free)]) == 2
     said = capsys.readouterr().err
-    assert "input 'image' is [N, 1, H, 4]: give its sizes, as --input-size" in said
+    assert "input 'image' is [N, 1, H, 4]: give its sizes, as --input 1," in said
     assert cli.main(["summary", str(free), "--input-size", "1,1,6,4"]) == 0
     assert "1, 1, 6, 4" in capsys.readouterr().out
+
+
+def test_a_report_takes_a_photograph_or_an_array_where_sizes_are_free(free, tmp_path, capsys):
+    image = pytest.importorskip("PIL.Image")
+    photograph, array = tmp_path / "gray.png", tmp_path / "x.npy"
+    image.new("L", (9, 7), 80).save(photograph)
+    np.save(array, np.ones((1, 1, 5, 4), "f4"))
+    output = ["-o", str(tmp_path / "report.html")]
+    asked = ["inspect", str(free), "--input", str(photograph)]
+    assert cli.main([*asked, "--size", "6,4", *output]) == 0
+    assert cli.main(["inspect", str(free), "--input", str(array), *output]) == 0
+    assert "Saved to" in capsys.readouterr().out
+    assert cli.main([*asked, "--size", "6,5", *output]) == 2
+    assert "--size: the net takes pictures of H x 4" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--input-size", "2,1,5,4"], "input 'input' is [2, 1, 4, 4], got --input-size 2,1,5,4"),
-        (["--input-size", "2,1,4"], "got --input-size 2,1,4"),
+        (["--input-size", "2,1,5,4"], "input 'input' is [2, 1, 4, 4], got --input 2,1,5,4"),
+        (["--input-size", "2,1,4"], "got --input 2,1,4"),
         (["--dtype", "float64"], "--dtype"),
     ],
 )

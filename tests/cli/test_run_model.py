@@ -70,6 +70,15 @@ def test_a_photograph_is_resized_to_the_inputs_size(sizes, words, photograph, tm
     assert np.load(output)["y"].shape == tuple(map(int, sizes.split(",")))
 
 
+def test_a_size_is_asked_for_where_the_photographs_own_does_not_do(photograph, tmp_path, capsys):
+    graph = "g (float[1, 3, H, W] x) => (float[1, 6] y) { y = Reshape(x, shape) }"
+    graph = graph.replace("{", "<int64[2] shape = {1, 6}> {")
+    file = written(tmp_path, graph)
+    assert run(file, "--input", photograph) == 2
+    assert "a photograph is resized by --size H,W" in capsys.readouterr().err
+    assert run(file, "--input", photograph, "--size", "1,2") == 0
+
+
 def test_labels_and_times_are_printed(means, photograph, capsys, tmp_path):
     (tmp_path / "names.txt").write_text("red\ngreen\nblue\n")
     assert run(means, "--input", photograph, "--labels", tmp_path / "names.txt", "--time") == 0

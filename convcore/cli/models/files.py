@@ -28,7 +28,7 @@ def open_with_zeros(file: str, sizes: tuple[int, ...] | None) -> tuple[Any, tupl
     net, infos = open_model(file)
     if sizes is not None and len(infos) != 1:
         names = ", ".join(net.input_names) or "none"
-        raise UsageError(f"--input-size is for nets of one input; those of {file}: {names}")
+        raise UsageError(f"sizes are for nets of one input; those of {file}: {names}")
     return net, tuple(_zeros(file, info, sizes) for info in infos)
 
 
@@ -56,10 +56,10 @@ def _zeros(file: str, info: Any, sizes: tuple[int, ...] | None) -> Any:
     free = not kind.HasField("shape")
     if sizes is None:
         if free or not all(isinstance(axis, int) for axis in axes):
-            raise UsageError(f"{shown}: give its sizes, as --input-size 1,3,224,224")
+            raise UsageError(f"{shown}: give its sizes, as --input 1,3,224,224")
         sizes = tuple(axes)
     elif not free and not fits(axes, sizes):
-        raise UsageError(f"{shown}, got --input-size {','.join(map(str, sizes))}")
+        raise UsageError(f"{shown}, got --input {','.join(map(str, sizes))}")
     try:
         return convcore.from_numpy(np.zeros(sizes, tensor_dtype_to_np_dtype(kind.elem_type)))
     except (KeyError, TypeError) as error:

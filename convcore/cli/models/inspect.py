@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from convcore.cli.errors import UsageError, require_place, seed
-from convcore.cli.models.files import one_line, open_with_zeros
-from convcore.cli.models.pictures import SUFFIXES, read_picture
+from convcore.cli.models.files import axes_of, one_line, open_model, open_with_zeros
+from convcore.cli.models.pictures import SUFFIXES, height_and_width, read_picture
 from convcore.cli.models.summary import default_sizes, maker, sizes
 
 
@@ -33,6 +33,10 @@ def add_command(commands: argparse._SubParsersAction) -> None:
         help="a photograph, which is resized to the net's input; x.npy, a batch of any kind; "
         "or sizes as 1,3,224,224, for noise; default: noise of the size that the net is made for",
     )
+    parser.add_argument(
+        "--size", type=height_and_width, metavar="H,W",
+        help="of a photograph, where an ONNX file leaves height and width free; its own by default",
+    )  # fmt: skip
     parser.add_argument(
         "--imagenet",
         action="store_true",
@@ -83,22 +87,27 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise UsageError(f"--output: {one_line(error)}") from None
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
-        raise UsageError(f"{arguments.model} cannot take {shown}: {one_line(error)}") from None
+        free = arguments.input and Path(arguments.input).suffix.lower() in SUFFIXES
+        hint = " (a photograph is resized by --size H,W)" if free and not arguments.size else ""
+        raise UsageError(
+            f"{arguments.model} cannot take {shown}{hint}: {one_line(error)}"
+        ) from None
     print(f"Saved to {written}, {written.stat().st_size / 1e3:.0f} kB")
     return 0
 
 
 def _model(arguments: argparse.Namespace) -> tuple[Any, tuple[Any, ...]]:
-    """Return the net, and arguments of the shapes that it takes."""
+    """Return the net, and arguments of the shapes that it takes; an ONNX file's axes for a file."""
     import convcore
 
     if arguments.model.endswith(".onnx"):
         if arguments.weights is not None:
             raise UsageError("--weights is for nets of convcore.models; an ONNX file has its own")
         given = arguments.input
-        return open_with_zeros(
-            arguments.model, _sizes(given) if given and _is_sizes(given) else None
-        )
+        if given is None or _is_sizes(given):
+            return open_with_zeros(arguments.model, None if given is None else _sizes(given))
+        net, infos = open_model(arguments.model)
+        return net, tuple(map(axes_of, infos))
     model = maker(arguments.model)()
     if arguments.weights is not None:
         try:
@@ -132,8 +141,8 @@ def _input(arguments: argparse.Namespace, expected: tuple[Any, ...]) -> tuple[An
         from convcore.demo.maps import MEAN, STD
 
         mean, std = MEAN.tolist(), STD.tolist()
-    axes = list(expected[0].shape)
-    pixels, _ = read_picture(Path(given), axes, None, mean, std, 1.0, "view")
+    axes = list(getattr(expected[0], "shape", expected[0]))
+    pixels, _ = read_picture(Path(given), axes, arguments.size, mean, std, 1.0, "view")
     return (convcore.from_numpy(np.ascontiguousarray(pixels)),)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import numpy as np
 
-from convcore.cli.errors import UsageError, require_extra
+from convcore.cli.errors import UsageError, count, require_extra
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 # Channels of a picture that are known: grey values, or red, green and blue.
@@ -79,6 +80,14 @@ def read_picture(
         f"values from {pixels.min():.3g} to {pixels.max():.3g}"
     )
     return np.stack([array] * copies), said
+
+
+def height_and_width(text: str) -> tuple[int, int]:
+    """Parse a height and a width."""
+    parts = text.split(",")
+    if len(parts) != 2:
+        raise argparse.ArgumentTypeError(f"must be a height and a width as 224,224, got {text!r}")
+    return count(parts[0]), count(parts[1])
 
 
 def _channels_are_last(axes: list[int | str]) -> bool:

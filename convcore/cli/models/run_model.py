@@ -12,7 +12,7 @@ from typing import Any
 
 from convcore.cli.errors import UsageError, count, require_place
 from convcore.cli.models.files import axes_of, fits, one_line, open_model
-from convcore.cli.models.pictures import SUFFIXES, read_picture
+from convcore.cli.models.pictures import SUFFIXES, height_and_width, read_picture
 
 _SECONDS = 1.0
 
@@ -54,7 +54,7 @@ def add_command(commands: argparse._SubParsersAction) -> None:
         help="of a photograph: its brightest value, for nets that take 0 to 255",
     )  # fmt: skip
     parser.add_argument(
-        "--size", type=_size, metavar="H,W",
+        "--size", type=height_and_width, metavar="H,W",
         help="of a photograph, where the net leaves height and width free; its own by default",
     )  # fmt: skip
     parser.add_argument(
@@ -157,7 +157,11 @@ def _called(arguments: argparse.Namespace, net: Any, inputs: Sequence[Any]) -> t
             results = net(*inputs)
     except (RuntimeError, ValueError, convcore.onnx.OnnxError) as error:
         shown = ", ".join(str(list(each.shape)) for each in inputs)
-        raise UsageError(f"{arguments.model} cannot take {shown}: {one_line(error)}") from None
+        resize = arguments.size is None and arguments.input.suffix.lower() in SUFFIXES
+        hint = " (a photograph is resized by --size H,W)" if resize else ""
+        raise UsageError(
+            f"{arguments.model} cannot take {shown}{hint}: {one_line(error)}"
+        ) from None
     return results if isinstance(results, tuple) else (results,)
 
 
@@ -260,11 +264,3 @@ def _one_positive(text: str) -> float:
     if len(found) > 1:
         raise argparse.ArgumentTypeError(f"must be one number, got {text!r}")
     return found[0]
-
-
-def _size(text: str) -> tuple[int, int]:
-    """Parse a height and a width."""
-    parts = text.split(",")
-    if len(parts) != 2:
-        raise argparse.ArgumentTypeError(f"must be a height and a width as 224,224, got {text!r}")
-    return count(parts[0]), count(parts[1])

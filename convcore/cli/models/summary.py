@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+from pathlib import Path
 from typing import Any
 
 from convcore.cli.errors import UsageError
@@ -91,6 +92,11 @@ def maker(name: str) -> Any:
         if inspect.isfunction(value) and not found.startswith("_")
     )
     if name not in names:
+        if Path(name).suffix in (".pt", ".pth", ".npz", ".safetensors"):
+            raise UsageError(
+                f"{name} is a file of weights, and says nothing of the net that has them: name the "
+                f"net, as in `convcore inspect resnet18 --weights {name}`"
+            )
         raise UsageError(
             f"there is no model {name!r}, only {', '.join(names)}{nearest(name, names)}"
         )

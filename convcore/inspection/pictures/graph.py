@@ -115,8 +115,8 @@ def graph(
     -----
     A box has the layer's name and type, the shape of its result, the bytes of new results,
     multiply-adds (MACs), and its time. Blocks that repeat one another are one box. A bar shows the
-    share of the multiply-adds. Boxes stand in the order of what flows between them, chains in one
-    piece; the calls' order is that of `summary`.
+    multiply-adds beside those of the box that has most. Boxes stand in the order of what flows
+    between them, chains in one piece; the calls' order is that of `summary`.
 
     Examples
     --------

@@ -171,8 +171,9 @@ def _graph(facts: Facts) -> str:
         '<p class="key">A box is a layer, or a block of layers; choose one to see what is inside. '
         "Equal blocks in a row share a box. The first block of each kind is drawn from inside, "
         "too. A layer with no bytes makes no new array: it works in place, or returns a view."
+        f"{' Times are of both passes together.' if facts.times else ''}"
         '<i class="k1"></i>block<i class="k2"></i>convolution or linear layer'
-        '<i class="k3"></i>share of the multiply-adds (MACs)'
+        '<i class="k3"></i>multiply-adds (MACs): the box with the most has a full bar'
         '<i class="k4"></i>has NaN or infinities</p>'
         f'<div class="graphs">{shown}</div>'
     )
