@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve()
-sys.path.insert(0, str(HERE.parents[2]))
 _SPEC = spec_from_file_location("function_fuzz", HERE.with_name("functions.py"))
 functions = module_from_spec(_SPEC)
 _SPEC.loader.exec_module(functions)

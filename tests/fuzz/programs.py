@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 HERE = Path(__file__).resolve()
-sys.path[:0] = [str(HERE.parents[2]), str(HERE.parent)]
+sys.path.insert(0, str(HERE.parent))
 
 import program_differences  # noqa: E402
 import program_lines  # noqa: E402
