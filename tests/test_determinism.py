@@ -78,7 +78,7 @@ def test_training_has_the_same_bits_in_another_process(hash_seed):
     folders = [str(ROOT / "tests"), str(ROOT / "tests" / "helpers")]
     code = f"import sys; sys.path[:0] = {folders!r}\nimport test_determinism as t"
     printed = subprocess.run(
-        [sys.executable, "-c", f"{code}\nprint(t.trained())"],
+        [sys.executable, "-P", "-c", f"{code}\nprint(t.trained())"],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
         capture_output=True,
         text=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sysconfig
 from pathlib import Path
@@ -16,6 +17,14 @@ def test_package_is_the_installed_one_not_the_checkout():
 
     places = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
     assert places & set(Path(convcore.__file__).resolve().parents)
+
+
+def test_no_test_starts_python_in_its_own_folder():
+    # Without -P a child in a clone would import the source, which has no kernels.
+    started = re.compile(r'sys\.executable, *("-[WX]", "\w+", *)*("-c"|"-m", "convcore")')
+    for file in Path(__file__).parent.rglob("*.py"):
+        found = started.search(file.read_text(encoding="utf-8"))
+        assert found is None, f"{file}: {found[0]} without -P"
 
 
 @pytest.mark.subprocess

@@ -69,7 +69,7 @@ print(type(weight.__torch_function__(torch.neg, (dict,), (weight,))).__name__)
 
 
 def printed(library: str) -> list[str]:
-    command = [sys.executable, "-c", PROGRAM.format(library=library)]
+    command = [sys.executable, "-P", "-c", PROGRAM.format(library=library)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

@@ -171,7 +171,7 @@ def test_numpy_is_refused_as_in_pytorch(torch):
 
 def test_without_ml_dtypes_the_extra_is_named():
     code = "import sys; sys.modules['ml_dtypes'] = None; import convcore as c; c.ones(1).bfloat16()"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    run = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
     assert run.returncode == 1 and "pip install 'convcore[bfloat16]'" in run.stderr
 
 

@@ -45,4 +45,4 @@ def test_decompositions_are_loaded_when_one_is_called():
         "import sys, convcore; a = convcore.eye(2); known = 'convcore.functions.linalg' in "
         "sys.modules; a.det(); assert not known and 'convcore.functions.linalg' in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)

@@ -37,4 +37,4 @@ assert "scipy.special" not in sys.modules
 convcore.lgamma(convcore.ones(1))
 assert "scipy.special" in sys.modules
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    subprocess.run([sys.executable, "-P", "-c", program], check=True)
