@@ -176,6 +176,11 @@ def class_shape(shape: _Shape, target: _Shape) -> str:
         return f"targets of shape {list(target)} have an axis too many: target.squeeze(1)"
     if list(shape) == list(target):
         return f"one-hot targets become classes by target.argmax({axis}), probabilities by .float()"
+    if len(target) == 1 and len(shape) > 2:
+        return (
+            f"scores of shape {list(shape)} are one a pixel: for one an image, flatten them before "
+            "the last layer, x.flatten(1)"
+        )
     return ""
 
 

@@ -170,6 +170,7 @@ CASES = {
     "float classes": (loss(zeros(4, 10), zeros(4)), r"target\.long\(\).*shape \[4, 10\]"),
     "int32 classes": (loss(zeros(4, 10), zeros(4, dtype="int32")), r"target\.long\(\)"),
     "column": (loss(zeros(4, 10), zeros(4, 1, dtype="int64")), r"target\.squeeze\(1\)"),
+    "scores of pixels": (loss(zeros(4, 10, 3, 3), zeros(4, dtype="int64")), r"x\.flatten\(1\)"),
     "one-hot": (loss(zeros(4, 10), zeros(4, 10, dtype="int64")), r"target\.argmax\(1\)"),
     "wrong view": (loss(zeros(8, 10), zeros(4, dtype="int64")), r"\[8, 10\].* 4 .*flatten\(1\)"),
     "scores of one": (scores(zeros(4, 1), zeros(4)), r"input\.squeeze\(-1\)"),

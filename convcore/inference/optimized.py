@@ -140,7 +140,8 @@ class OptimizedModule(nn.Module):
 
     def __init__(self, model: nn.Module, precision: str | None = None) -> None:
         super().__init__()
-        self.model = model.eval()
+        self.model = model
+        self.eval()
         self.difference: float | None = None
         self.mean_difference: float | None = None
         self._precision = precision

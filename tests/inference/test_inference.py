@@ -195,6 +195,7 @@ def test_a_net_in_training_mode_is_optimised_in_evaluation_mode(rng):
     fast = optimize_for_inference(net.train(), x)
     assert net.training
     assert convcore.allclose(fast(x), net.eval()(x), atol=1e-5)
+    assert not any(module.training for module in optimize_for_inference(net).modules())
 
 
 def test_hooks_leave_no_trace(rng):
