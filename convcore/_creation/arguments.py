@@ -101,7 +101,9 @@ def too_large(sizes: Sequence[int]) -> RuntimeError:
 
 
 def counted(n: int) -> np.ndarray:
-    """Return 0 to n - 1."""
+    """Return 0 to n - 1; RuntimeError where no memory holds them."""
+    if n >= 2**60:  # of 2**63 - 1 NumPy makes none, and says nothing
+        raise too_large((n,))
     return allocated(lambda sizes: np.arange(*sizes), (n,))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
-from convcore._creation.arguments import leaf
+from convcore._creation.arguments import leaf, too_large
 from convcore._device import check_device
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record
@@ -289,7 +289,18 @@ def _triangle(
     target = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
     if target not in (np.int64, np.int32):
         raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(target)}'")
+    # Rows below an upper triangle, and columns beside a lower one, are empty, however many.
+    if function is np.triu_indices:
+        row = max(min(row, col - offset), 0)
+    else:
+        col = max(min(col, row + offset), 0)
+    if row * col >= _MOST_PLACES:
+        raise too_large((row, col))
     return leaf(np.stack(function(row, offset, col)).astype(target), device=device)
+
+
+# Of a matrix whose triangle is looked for: beyond, NumPy's own counts wrap around.
+_MOST_PLACES = 2**60
 
 
 FUNCTIONS_ONLY = {"isin", "tril_indices", "triu_indices", "unravel_index"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_int, factor
+from convcore._creation.arguments import checked_int, counted, factor
 from convcore._dtype import get_default_dtype, result_numpy
 from convcore._tensor import Tensor, wrap
 from convcore.engine.integers import as_int
@@ -99,7 +99,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     N = x._array.size if N is None else as_int(N)
     if N < 0:
         raise RuntimeError("N must be non-negative.")
-    powers = np.arange(N)
+    powers = counted(N)
     return pow(unsqueeze(x, -1), wrap(powers if increasing else powers[::-1].copy()))
 
 

@@ -117,6 +117,15 @@ def test_indices_of_triangles_agree_with_pytorch(torch, name):
     agree(torch, lambda m: getattr(m, name)(row=2, col=2, offset=1, dtype=m.int32, device="cpu"))
 
 
+def test_triangles_far_beyond_their_matrix_agree_with_pytorch(torch):
+    for row in (2**33, 2**63 - 1):
+        agree(torch, lambda m, r=row: m.triu_indices(r, 3))
+        agree(torch, lambda m, r=row: m.tril_indices(3, r))
+    for call in (convcore.tril_indices, convcore.triu_indices):
+        with pytest.raises(RuntimeError, match="Storage size"):
+            call(2**62, 2**62)
+
+
 @pytest.mark.parametrize("function", [convcore.trace, convcore.diff])
 def test_gradients_are_those_of_finite_differences(rng, function):
     x = convcore.from_numpy(rng.uniform(0.3, 0.8, (2, 3))).requires_grad_()

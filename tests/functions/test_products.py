@@ -18,6 +18,8 @@ def test_products_agree_with_pytorch(torch, rng):
     agree(torch, lambda m, a, b: m.cross(a, b, dim=1), a, rng.normal(size=(2, 3)))
     agree(torch, lambda m, x: m.vander(x.detach()), rng.normal(size=3), rtol=1e-9)
     agree(torch, lambda m, x: m.vander(x, 2, increasing=True), np.arange(4))
+    with pytest.raises(RuntimeError, match="Storage size"):
+        convcore.vander(convcore.ones(2), N=2**63 - 1)
     x, batch, more = rng.normal(size=(2, 5)), rng.normal(size=(3, 2, 4)), rng.normal(size=(3, 4, 5))
     agree(torch, lambda m, *t: m.addbmm(*t, beta=0.5, alpha=2), x, batch, more)
     agree(torch, lambda m, *t: m.addr(*t, alpha=3), x, rng.normal(size=2), rng.normal(size=5))
