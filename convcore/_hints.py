@@ -214,6 +214,10 @@ def index_range(found: int, rows: int) -> str:
     return f"found {found}, and indices are 0 to {rows - 1}"
 
 
+REDUCTIONS = "allowed are 'mean', 'sum' and 'none'"
+BOTH_SIDES = "where(condition, input, other) takes both, or neither for the places of the true ones"
+ONE_DATASET = "a loader takes one dataset: DataLoader(TensorDataset(x, y), batch_size)"
+
 # The graph
 
 AMBIGUOUS = (
@@ -243,6 +247,27 @@ def no_graph(inexact: bool, enabled: bool) -> str:
 
 
 # Modules and optimizers
+
+# Methods that nets have in Keras and scikit-learn, and what does it here.
+_METHODS = {
+    "add": "net.append(layer) of a Sequential, or net.add_module(name, layer)",
+    "fit": "train in a loop: loss(net(x), y).backward(); optimizer.step(); optimizer.zero_grad()",
+    "get_weights": "net.state_dict()",
+    "layers": "list(net.children())",
+    "load": "net.load_state_dict(torch.load(file))",
+    "load_weights": "net.load_state_dict(torch.load(file))",
+    "predict": "call the net, net(x): under torch.no_grad(), after net.eval()",
+    "save": "torch.save(net.state_dict(), file)",
+    "save_weights": "torch.save(net.state_dict(), file)",
+    "set_weights": "net.load_state_dict(state)",
+    "summary": "convcore.summary(net, x)",
+    "weights": "net.parameters(), or net.state_dict() by name",
+}
+
+
+def module_method(name: str) -> str:
+    """Say what does the work of a method that modules have in other libraries."""
+    return _METHODS.get(name, "")
 
 
 def parameter(value: Any, name: str) -> str:

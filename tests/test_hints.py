@@ -170,6 +170,13 @@ CASES = {
     "float classes": (loss(zeros(4, 10), zeros(4)), r"target\.long\(\).*shape \[4, 10\]"),
     "int32 classes": (loss(zeros(4, 10), zeros(4, dtype="int32")), r"target\.long\(\)"),
     "column": (loss(zeros(4, 10), zeros(4, 1, dtype="int64")), r"target\.squeeze\(1\)"),
+    "reduction": (
+        lambda m: m.nn.functional.nll_loss(m.zeros(1, 2), m.tensor([0]), reduction="avg"),
+        "'mean', 'sum' and 'none'",
+    ),
+    "two datasets": (lambda m: m.utils.data.DataLoader(m.zeros(2), m.zeros(2)), "TensorDataset"),
+    "Keras's fit": (lambda m: m.nn.ReLU().fit(m.zeros(2)), r"loss\(net\(x\), y\)\.backward\(\)"),
+    "Keras's predict": (lambda m: m.nn.ReLU().predict(m.zeros(2)), r"net\(x\).*no_grad"),
     "scores of pixels": (loss(zeros(4, 10, 3, 3), zeros(4, dtype="int64")), r"x\.flatten\(1\)"),
     "one-hot": (loss(zeros(4, 10), zeros(4, 10, dtype="int64")), r"target\.argmax\(1\)"),
     "wrong view": (loss(zeros(8, 10), zeros(4, dtype="int64")), r"\[8, 10\].* 4 .*flatten\(1\)"),
@@ -295,6 +302,12 @@ def test_the_dtype_of_a_module_may_be_pythons_and_not_a_string():
 def test_a_dtype_in_quotes_is_named_without(make):
     assert "torch.float32" in hint(make, 2, dtype="float32")
     assert hint(make, 2, dtype="x") == ""
+
+
+def test_where_takes_both_sides_or_none():
+    x = convcore.zeros(2)
+    for sides in ((x,), (None, x)):
+        assert "takes both, or neither" in hint(convcore.where, x > 0, *sides)
 
 
 def test_error_within_linear_that_is_no_mismatch_has_no_hint():

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore import _hints
 from convcore._creation.arguments import checked_number, element
 from convcore._dtype import INEXACT, result_numpy
 from convcore._limits import finfo
@@ -105,6 +106,9 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
             f"where expected condition to be a boolean tensor, but got a tensor with "
             f"dtype {scalar_name(mask.dtype)}"
         )
+    if input is None or other is None:
+        error = TypeError(f"where(): missing {'input' if input is None else 'other'}")
+        raise _hints.hinted(error, _hints.BOTH_SIDES)
     input, other = operand(input, "where"), operand(other, "where")
     a, b = _array(input), _array(other)
     dtype = result_numpy(a, b)

@@ -171,7 +171,8 @@ class Members:
                 return own["_modules"][name]
         except KeyError:
             pass  # before __init__ there are no members
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        error = AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        raise _hints.hinted(error, _hints.module_method(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
         own = self.__dict__

@@ -6,9 +6,10 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
-from convcore import random
+from convcore import _hints, random
 from convcore._creation import as_tensor, empty
 from convcore._dtype import float64, int64
+from convcore._tensor import Tensor
 
 __all__ = [
     "BatchSampler",
@@ -228,4 +229,5 @@ class BatchSampler(Sampler[list[int]]):
 
 def _check_count(name: str, value: Any) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
-        raise ValueError(f"{name} should be a positive integer value, but got {name}={value}")
+        error = ValueError(f"{name} should be a positive integer value, but got {name}={value}")
+        raise _hints.hinted(error, _hints.ONE_DATASET if isinstance(value, Tensor) else "")
