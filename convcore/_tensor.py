@@ -607,7 +607,7 @@ def wrap(array: np.ndarray, cls: type = Tensor) -> Tensor:
 
 
 def complete() -> None:
-    """Have the methods on Tensor for who got a tensor without the package's front door."""
+    """Import the functions, which become methods of Tensor: nobody may have done so yet."""
     importlib.import_module("convcore.functions")
 
 

@@ -988,7 +988,7 @@ def wrap(array: np.ndarray, cls: builtins.type = ...) -> Tensor:
     """Return a new leaf tensor around an ndarray, sharing its memory."""
 
 def complete() -> None:
-    """Have the methods on Tensor for who got a tensor without the package's front door."""
+    """Import the functions, which become methods of Tensor: nobody may have done so yet."""
 
 def _rebuild(
     cls: builtins.type,

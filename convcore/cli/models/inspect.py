@@ -9,7 +9,7 @@ from typing import Any
 
 from convcore.cli.errors import UsageError, require_place, seed
 from convcore.cli.models.files import axes_of, one_line, open_model, open_with_zeros
-from convcore.cli.models.pictures import SUFFIXES, height_and_width, read_picture
+from convcore.cli.models.pictures import SUFFIXES, height_and_width, read_picture, resize_hint
 from convcore.cli.models.summary import default_sizes, maker, sizes
 
 
@@ -87,8 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise UsageError(f"--output: {one_line(error)}") from None
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
-        free = arguments.input and Path(arguments.input).suffix.lower() in SUFFIXES
-        hint = " (a photograph is resized by --size H,W)" if free and not arguments.size else ""
+        axes = [axis for one in expected for axis in _axes(one)]
+        hint = resize_hint(Path(arguments.input or ""), axes, arguments.size)
         raise UsageError(
             f"{arguments.model} cannot take {shown}{hint}: {one_line(error)}"
         ) from None
@@ -141,9 +141,15 @@ def _input(arguments: argparse.Namespace, expected: tuple[Any, ...]) -> tuple[An
         from convcore.demo.maps import MEAN, STD
 
         mean, std = MEAN.tolist(), STD.tolist()
-    axes = list(getattr(expected[0], "shape", expected[0]))
-    pixels, _ = read_picture(Path(given), axes, arguments.size, mean, std, 1.0, "view")
+    pixels, _ = read_picture(
+        Path(given), _axes(expected[0]), arguments.size, mean, std, 1.0, "view"
+    )
     return (convcore.from_numpy(np.ascontiguousarray(pixels)),)
+
+
+def _axes(expected: Any) -> list[int | str]:
+    """Return the sizes of an argument, of which a file's axes may leave some free."""
+    return list(getattr(expected, "shape", expected))
 
 
 def _is_sizes(given: str) -> bool:

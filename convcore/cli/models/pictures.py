@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -80,6 +82,14 @@ def read_picture(
         f"values from {pixels.min():.3g} to {pixels.max():.3g}"
     )
     return np.stack([array] * copies), said
+
+
+def resize_hint(file: Path, axes: Sequence[Any], size: tuple[int, int] | None) -> str:
+    """Say how a photograph gets a size that the net takes, where the input's axes leave it free."""
+    is_free = any(isinstance(axis, str) for axis in axes)
+    if size is not None or not is_free or file.suffix.lower() not in SUFFIXES:
+        return ""
+    return " (a photograph is resized by --size H,W)"
 
 
 def height_and_width(text: str) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from convcore.cli.errors import UsageError, count, require_place
 from convcore.cli.models.files import axes_of, fits, one_line, open_model
-from convcore.cli.models.pictures import SUFFIXES, height_and_width, read_picture
+from convcore.cli.models.pictures import SUFFIXES, height_and_width, read_picture, resize_hint
 
 _SECONDS = 1.0
 
@@ -75,7 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
     net, infos = open_model(str(arguments.model))
     labels = None if arguments.labels is None else _lines(arguments.labels)
     inputs = [convcore.from_numpy(array) for array in _inputs(arguments, infos)]
-    results = _called(arguments, net, inputs)
+    axes = [axis for info in infos for axis in axes_of(info)]
+    results = _called(arguments, net, inputs, resize_hint(arguments.input, axes, arguments.size))
     named = dict(zip(net.output_names, results, strict=True))
     for name, result in named.items():
         print(f"\n{name}: {_kind(result)}")
@@ -149,7 +150,9 @@ def _narrowed(array: Any, dtype: Any, name: str) -> Any:
     return cast
 
 
-def _called(arguments: argparse.Namespace, net: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
+def _called(
+    arguments: argparse.Namespace, net: Any, inputs: Sequence[Any], hint: str
+) -> tuple[Any, ...]:
     import convcore
 
     try:
@@ -157,8 +160,6 @@ def _called(arguments: argparse.Namespace, net: Any, inputs: Sequence[Any]) -> t
             results = net(*inputs)
     except (RuntimeError, ValueError, convcore.onnx.OnnxError) as error:
         shown = ", ".join(str(list(each.shape)) for each in inputs)
-        resize = arguments.size is None and arguments.input.suffix.lower() in SUFFIXES
-        hint = " (a photograph is resized by --size H,W)" if resize else ""
         raise UsageError(
             f"{arguments.model} cannot take {shown}{hint}: {one_line(error)}"
         ) from None

