@@ -144,11 +144,13 @@ def _parsed(name: str) -> tuple[str, int]:
     if not name:
         raise RuntimeError("Device string must not be empty")
     if found is None or found[1] not in _TYPES:
-        error = RuntimeError(
-            f"Expected one of {', '.join(_TYPES)} device type at start of device string: "
-            f"{name.partition(':')[0]}"
+        raise _hints.hinted(
+            RuntimeError(
+                f"Expected one of {', '.join(_TYPES)} device type at start of device string: "
+                f"{name.partition(':')[0]}"
+            ),
+            _hints.dtype_name(name),
         )
-        raise _hints.hinted(error, _hints.dtype_name(name))
     return found[1], int(found[2])
 
 

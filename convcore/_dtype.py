@@ -193,8 +193,10 @@ def as_numpy(kind: Any = None) -> np.dtype:
         return _OF_PYTHON[kind]
     if isinstance(kind, np.dtype) or (isinstance(kind, type) and issubclass(kind, np.generic)):
         return of(np.dtype(kind)).numpy
-    error = TypeError(f"argument 'dtype' must be torch.dtype, not {type(kind).__name__}")
-    raise _hints.hinted(error, _hints.dtype_name(kind) if isinstance(kind, str) else "")
+    raise _hints.hinted(
+        TypeError(f"argument 'dtype' must be torch.dtype, not {type(kind).__name__}"),
+        _hints.dtype_name(kind) if isinstance(kind, str) else "",
+    )
 
 
 # The default

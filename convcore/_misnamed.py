@@ -143,8 +143,10 @@ def _check_keywords(cls: type, given: Mapping[str, Any]) -> None:
     for name in given:
         if name not in names:
             meant = _meant(name, names)
-            error = TypeError(
-                f"{cls.__qualname__}.__init__() got an unexpected keyword argument {name!r}"
-                f"{f'. Did you mean {meant!r}?' if meant else ''}"
+            raise hinted(
+                TypeError(
+                    f"{cls.__qualname__}.__init__() got an unexpected keyword argument {name!r}"
+                    f"{f'. Did you mean {meant!r}?' if meant else ''}"
+                ),
+                "" if meant else f"it takes {', '.join(names)}",
             )
-            raise hinted(error, "" if meant else f"it takes {', '.join(names)}")

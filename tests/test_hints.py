@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import re
 import sys
+import weakref
 from collections import OrderedDict
 
 import numpy as np
@@ -582,3 +584,38 @@ def test_a_file_that_is_no_checkpoint_is_named(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
     with pytest.raises(convcore.serialization.CheckpointError, match=r"notes\.txt': it is no zip"):
         convcore.load(tmp_path / "notes.txt")
+
+
+FAILING = {
+    "missing attribute": lambda net, x: net.fit,
+    "not a module": lambda net, x: net.add_module("two", x),
+    "not a parameter": lambda net, x: setattr(net, "weight", x),
+    "not a state": lambda net, x: net.load_state_dict([x]),
+    "a module to an optimizer": lambda net, x: convcore.optim.SGD(net, 0.1),
+    "no graph": lambda net, x: x.sum().backward(),
+    "not a scalar": lambda net, x: net(x).backward(),
+    "not a tensor": lambda net, x: convcore.nn.functional.relu(net),
+    "targets of floats": lambda net, x: convcore.nn.functional.cross_entropy(net(x), x[:, 0]),
+    "a parameter in place": lambda net, x: net.weight.add_(1),
+    "an index outside": lambda net, x: x.index_select(0, convcore.tensor([7])),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_failed_call_keeps_nothing_alive(name):
+    """An error kept in a local name would hold its own traceback, and all that was at hand."""
+    net, x = convcore.nn.Linear(3, 2), convcore.ones(2, 3)
+    gone = weakref.ref(net), weakref.ref(x)
+    gc.collect()
+    gc.disable()
+    try:
+        try:
+            FAILING[name](net, x)
+        except Exception:
+            pass
+        else:
+            pytest.fail("nothing was raised")
+        del net, x
+        assert [each() for each in gone] == [None, None]
+    finally:
+        gc.enable()

@@ -144,8 +144,9 @@ def from_numpy(array: np.ndarray) -> Tensor:
         name = (
             kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
         )
-        error = TypeError(f"expected np.ndarray (got {name})")
-        raise _hints.hinted(error, _hints.not_a_tensor(array))
+        raise _hints.hinted(
+            TypeError(f"expected np.ndarray (got {name})"), _hints.not_a_tensor(array)
+        )
     if not array.flags.writeable:
         _warn_read_only("NumPy array")
     return wrap(_checked_array(array))

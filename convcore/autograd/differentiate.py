@@ -185,8 +185,10 @@ def _as_tuple(tensors: Tensors) -> tuple[Tensor, ...]:
 def _check_inputs(inputs: Sequence[Tensor]) -> None:
     for tensor in inputs:
         if isinstance(tensor, Tensor) and not tensor.requires_grad:
-            error = RuntimeError("One of the differentiated Tensors does not require grad")
-            raise _hints.hinted(error, _hints.NOT_RECORDED)
+            raise _hints.hinted(
+                RuntimeError("One of the differentiated Tensors does not require grad"),
+                _hints.NOT_RECORDED,
+            )
 
 
 def _edges(roots: Sequence[Tensor]) -> list[Edge]:
@@ -196,11 +198,11 @@ def _edges(roots: Sequence[Tensor]) -> list[Edge]:
             edges.append(edge(root))
             continue
         if not root.requires_grad:
-            error = RuntimeError(
-                f"element {number} of tensors does not require grad and does not have a grad_fn"
-            )
             raise _hints.hinted(
-                error, _hints.no_graph(root._array.dtype.kind in INEXACT, mode.enabled)
+                RuntimeError(
+                    f"element {number} of tensors does not require grad and does not have a grad_fn"
+                ),
+                _hints.no_graph(root._array.dtype.kind in INEXACT, mode.enabled),
             )
         edges.append((root._grad_fn or accumulator(root), root._output_nr))
     return edges
@@ -227,8 +229,10 @@ def _checked_grad(number: int, root: Tensor, gradient: Any) -> Tensor:
     array = root._array
     if gradient is None:
         if array.size != 1:
-            error = RuntimeError("grad can be implicitly created only for scalar outputs")
-            raise _hints.hinted(error, _hints.NOT_SCALAR)
+            raise _hints.hinted(
+                RuntimeError("grad can be implicitly created only for scalar outputs"),
+                _hints.NOT_SCALAR,
+            )
         if array.dtype.kind not in FLOATING:
             raise RuntimeError(
                 f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"

@@ -288,10 +288,12 @@ def check_writable(x: Tensor, *others: Any) -> None:
     if not mode.enabled:
         return
     if x.requires_grad and x._grad_fn is None:
-        error = RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation."
+        raise _hints.hinted(
+            RuntimeError(
+                "a leaf Variable that requires grad is being used in an in-place operation."
+            ),
+            _hints.LEAF_IN_PLACE,
         )
-        raise _hints.hinted(error, _hints.LEAF_IN_PLACE)
     link = x._view
     if link is None:
         return
@@ -303,10 +305,13 @@ def check_writable(x: Tensor, *others: Any) -> None:
     if refused:
         raise RuntimeError(link.refusal(x, "is being"))
     if link.recorded and base._requires_grad and base._grad_fn is None:
-        error = RuntimeError(
-            "a view of a leaf Variable that requires grad is being used in an in-place operation."
+        raise _hints.hinted(
+            RuntimeError(
+                "a view of a leaf Variable that requires grad is being used in an in-place "
+                "operation."
+            ),
+            _hints.LEAF_IN_PLACE,
         )
-        raise _hints.hinted(error, _hints.LEAF_IN_PLACE)
     if needs_history(x, *others) and (may_overlap(array) or may_overlap(base._array)):
         raise RuntimeError(_SHARED_ELEMENTS)
 

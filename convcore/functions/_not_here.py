@@ -64,8 +64,10 @@ class OfArrays(NotHere):
 
     def __get__(self, tensor: Any, owner: type) -> NoReturn:
         of = f"type object {owner.__name__!r}" if tensor is None else f"{owner.__name__!r} object"
-        error = AttributeError(f"{of} has no attribute {self._name!r}", name=self._name, obj=tensor)
-        raise hinted(error, f"use {OF_ARRAYS[self._name]}")
+        raise hinted(
+            AttributeError(f"{of} has no attribute {self._name!r}", name=self._name, obj=tensor),
+            f"use {OF_ARRAYS[self._name]}",
+        )
 
 
 def _listed(self: Tensor) -> Iterable[str]:

@@ -144,9 +144,10 @@ def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None
         raise _size_error(shape, given)
     if target._array.dtype not in (np.int64, np.uint8):
         found = scalar_name(target._array.dtype)
-        error = RuntimeError(f"expected target dtype to be Long or Byte, but got {found}")
-        floating = target._array.dtype.kind == "f"
-        raise _hints.hinted(error, _hints.class_dtype(shape, given, floating))
+        raise _hints.hinted(
+            RuntimeError(f"expected target dtype to be Long or Byte, but got {found}"),
+            _hints.class_dtype(shape, given, target._array.dtype.kind == "f"),
+        )
     if len(shape) == 1 and len(given) == 1 and given[0] != 1:
         raise ValueError(
             f"For 1D input, 1D target must have size 1, but got target size: {given[0]}"
@@ -238,11 +239,13 @@ def cross_entropy(
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     shape = input._array.shape
     if shape == target._array.shape and target._array.dtype.kind != "f":
-        error = RuntimeError(
-            "Expected floating point type for target with class probabilities, got "
-            f"{scalar_name(target._array.dtype)}"
+        raise _hints.hinted(
+            RuntimeError(
+                "Expected floating point type for target with class probabilities, got "
+                f"{scalar_name(target._array.dtype)}"
+            ),
+            _hints.class_shape(shape, shape),
         )
-        raise _hints.hinted(error, _hints.class_shape(shape, shape))
     if shape == target._array.shape:
         if checked_int("cross_entropy", "ignore_index", ignore_index) >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")

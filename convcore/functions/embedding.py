@@ -78,8 +78,9 @@ def embedding(
     rows = input._array.reshape(-1)
     if rows.size and not 0 <= rows.min() <= rows.max() < size:
         outside = rows[(rows < 0) | (rows >= size)]
-        error = IndexError("index out of range in self")
-        raise _hints.hinted(error, _hints.index_range(int(outside[0]), size))
+        raise _hints.hinted(
+            IndexError("index out of range in self"), _hints.index_range(int(outside[0]), size)
+        )
     if max_norm is not None:
         _renorm(weight, rows, max_norm, norm_type)
     found = _looked_up(weight, rows, padding_idx, scale_grad_by_freq)
@@ -103,12 +104,14 @@ def padding_row(padding_idx: int, size: int, name: str = "Padding_idx") -> int:
 
 def _check_integers(function: str, indices: Tensor) -> None:
     if indices._array.dtype not in (np.int64, np.int32):
-        error = RuntimeError(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
-            f"Long, Int; but got {legacy_name(indices._array.dtype)} instead (while checking "
-            f"arguments for {function})"
+        raise _hints.hinted(
+            RuntimeError(
+                "Expected tensor for argument #1 'indices' to have one of the following scalar "
+                f"types: Long, Int; but got {legacy_name(indices._array.dtype)} instead (while "
+                f"checking arguments for {function})"
+            ),
+            _hints.INTEGERS,
         )
-        raise _hints.hinted(error, _hints.INTEGERS)
 
 
 def _renorm(weight: Tensor, rows: np.ndarray, max_norm: Any, norm_type: Any) -> None:

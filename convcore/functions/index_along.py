@@ -69,9 +69,11 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     axis = wrap_dim(dim, input._array.ndim)
     array, places = input._array, index._array
     if places.size and (places.min() < 0 or places.max() >= array.shape[axis]):
-        error = IndexError("index out of range in self")
-        outside = places[(places < 0) | (places >= array.shape[axis])]
-        raise _hints.hinted(error, _hints.index_range(int(outside[0]), array.shape[axis]))
+        outside = int(places[(places < 0) | (places >= array.shape[axis])][0])
+        raise _hints.hinted(
+            IndexError("index out of range in self"),
+            _hints.index_range(outside, array.shape[axis]),
+        )
     out = wrap(array.take(places, axis))
     shape = array.shape
     record(

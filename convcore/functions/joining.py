@@ -131,10 +131,13 @@ concat = concatenate = cat
 
 def _checked(tensors: Any, function: str) -> tuple[Tensor, ...]:
     if isinstance(tensors, Tensor):
-        error = TypeError(
-            f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor"
+        raise _hints.hinted(
+            TypeError(
+                f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, "
+                "not Tensor"
+            ),
+            f"put the tensors into a list: torch.{function}([a, b])",
         )
-        raise _hints.hinted(error, f"put the tensors into a list: torch.{function}([a, b])")
     if isinstance(tensors, str | bytes | dict) or not hasattr(tensors, "__iter__"):
         raise TypeError(
             f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, not "

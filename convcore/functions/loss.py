@@ -286,13 +286,17 @@ def binary_cross_entropy(
     x, t = input._array, target._array
     if x.dtype != t.dtype:
         found, expected = scalar_name(t.dtype), scalar_name(x.dtype)
-        error = RuntimeError(f"Found dtype {found} but expected {expected}")
-        raise _hints.hinted(error, _hints.FLOAT_TARGETS if t.dtype.kind in "iub" else "")
+        raise _hints.hinted(
+            RuntimeError(f"Found dtype {found} but expected {expected}"),
+            _hints.FLOAT_TARGETS if t.dtype.kind in "iub" else "",
+        )
     check_kind("binary_cross_entropy", input, "f")
     for name, array in (("input", x), ("target", t)):
         if not np.all((array >= 0) & (array <= 1)):
-            error = RuntimeError(f"all elements of {name} should be between 0 and 1")
-            raise _hints.hinted(error, _hints.NO_PROBABILITIES if name == "input" else "")
+            raise _hints.hinted(
+                RuntimeError(f"all elements of {name} should be between 0 and 1"),
+                _hints.NO_PROBABILITIES if name == "input" else "",
+            )
     _check_factors(x.shape, weight)
     factor = 1 if weight is None else weight._array
     values = ignore_errstate(_binary_cross_entropy, x, t) * factor
@@ -363,10 +367,12 @@ def binary_cross_entropy_with_logits(
     refuse_gradients("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     reduction = reduction_name(reduction, size_average, reduce)
     if input._array.shape != target._array.shape:
-        error = ValueError(
-            f"Target size ({target.shape}) must be the same as input size ({input.shape})"
+        raise _hints.hinted(
+            ValueError(
+                f"Target size ({target.shape}) must be the same as input size ({input.shape})"
+            ),
+            _hints.other_axis(input.shape, target.shape),
         )
-        raise _hints.hinted(error, _hints.other_axis(input.shape, target.shape))
     x, t = input._array, target._array
     if t.dtype.kind in "iub":
         _refuse_integers(x.dtype, t.dtype)
@@ -403,11 +409,13 @@ def binary_cross_entropy_with_logits(
 
 
 def _refuse_integers(wanted: np.dtype, found: np.dtype) -> None:
-    error = RuntimeError(
-        f"result type {scalar_name(wanted)} can't be cast to the desired output type "
-        f"{scalar_name(found)}"
+    raise _hints.hinted(
+        RuntimeError(
+            f"result type {scalar_name(wanted)} can't be cast to the desired output type "
+            f"{scalar_name(found)}"
+        ),
+        _hints.FLOAT_TARGETS,
     )
-    raise _hints.hinted(error, _hints.FLOAT_TARGETS)
 
 
 def _with_logits(x: np.ndarray, t: np.ndarray, pos: np.ndarray | None) -> np.ndarray:

@@ -27,8 +27,9 @@ def reduction_name(
     """
     if size_average is None and reduce is None:
         if reduction not in ("none", "mean", "sum"):
-            error = ValueError(f"{reduction} is not a valid value for reduction")
-            raise _hints.hinted(error, _hints.REDUCTIONS)
+            raise _hints.hinted(
+                ValueError(f"{reduction} is not a valid value for reduction"), _hints.REDUCTIONS
+            )
         return reduction
     return older_reduction(size_average, reduce, stacklevel=3 + frames)
 

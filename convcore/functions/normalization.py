@@ -361,8 +361,10 @@ def _check_vectors(
             continue
         if vector._array.size != channels:
             size = vector._array.size
-            error = RuntimeError(f"{name} should contain {channels} elements not {size}")
-            raise _hints.hinted(error, _hints.normalized_input(channels, size))
+            raise _hints.hinted(
+                RuntimeError(f"{name} should contain {channels} elements not {size}"),
+                _hints.normalized_input(channels, size),
+            )
         # A weight's dtype is the input's; these may differ, but integers would not hold a mean.
         if name.startswith("running") and vector._array.dtype.kind not in FLOATING:
             raise RuntimeError(

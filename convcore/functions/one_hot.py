@@ -53,6 +53,8 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     if num_classes == -1:
         num_classes = largest + 1
     elif largest >= num_classes:
-        error = RuntimeError("Class values must be smaller than num_classes.")
-        raise _hints.hinted(error, _hints.index_range(largest, num_classes))
+        raise _hints.hinted(
+            RuntimeError("Class values must be smaller than num_classes."),
+            _hints.index_range(largest, num_classes),
+        )
     return wrap((classes[..., None] == counted(num_classes)).astype(np.int64))

@@ -107,8 +107,10 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
             f"dtype {scalar_name(mask.dtype)}"
         )
     if input is None or other is None:
-        error = TypeError(f"where(): missing {'input' if input is None else 'other'}")
-        raise _hints.hinted(error, _hints.BOTH_SIDES)
+        raise _hints.hinted(
+            TypeError(f"where(): missing {'input' if input is None else 'other'}"),
+            _hints.BOTH_SIDES,
+        )
     input, other = operand(input, "where"), operand(other, "where")
     a, b = _array(input), _array(other)
     dtype = result_numpy(a, b)

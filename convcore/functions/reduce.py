@@ -130,11 +130,13 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     array = input._array if dtype is None else cast_array(input._array, as_numpy(dtype))
     if array.dtype.kind not in "fcV":
         which = "Input" if dtype is None else "Optional"
-        error = RuntimeError(
-            f"mean(): could not infer output dtype. {which} dtype must be either a "
-            f"floating point or complex dtype. Got: {scalar_name(array.dtype)}"
+        raise _hints.hinted(
+            RuntimeError(
+                f"mean(): could not infer output dtype. {which} dtype must be either a "
+                f"floating point or complex dtype. Got: {scalar_name(array.dtype)}"
+            ),
+            _hints.FLOATS,
         )
-        raise _hints.hinted(error, _hints.FLOATS)
     over = axes(dim, array.ndim)
     number = math.prod([array.shape[one] for one in over])
     total = ignore_errstate(wide_total_of, array, over, keepdim)

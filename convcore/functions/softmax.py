@@ -106,10 +106,10 @@ def _prepared(
         x = cast(x, as_numpy(dtype))
     if x._array.dtype.kind not in "fV":
         kind = scalar_name(x._array.dtype)
-        error = NotImplementedError(
-            f"\"{function}_lastdim_kernel_impl\" not implemented for '{kind}'"
+        raise _hints.hinted(
+            NotImplementedError(f"\"{function}_lastdim_kernel_impl\" not implemented for '{kind}'"),
+            _hints.FLOATS,
         )
-        raise _hints.hinted(error, _hints.FLOATS)
     return x, wrap_dim(dim, rank)
 
 

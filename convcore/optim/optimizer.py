@@ -101,11 +101,13 @@ class Optimizer(_misnamed.KeywordHints):
     def __init__(self, params: Iterable, defaults: dict[str, Any]) -> None:
         self._forget_hooks()
         if isinstance(params, Tensor):
-            error = TypeError(
-                "params argument given to the optimizer should be an iterable of Tensors or "
-                f"dicts, but got {params.type()}"
+            raise _hints.hinted(
+                TypeError(
+                    "params argument given to the optimizer should be an iterable of Tensors or "
+                    f"dicts, but got {params.type()}"
+                ),
+                _hints.ONE_TENSOR,
             )
-            raise _hints.hinted(error, _hints.ONE_TENSOR)
         self.defaults = defaults
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
@@ -115,8 +117,9 @@ class Optimizer(_misnamed.KeywordHints):
             _hints.hinted(no_list, _hints.not_parameters(params))
             raise
         if not groups:
-            empty = ValueError("optimizer got an empty parameter list")
-            raise _hints.hinted(empty, _hints.EMPTY_PARAMETERS)
+            raise _hints.hinted(
+                ValueError("optimizer got an empty parameter list"), _hints.EMPTY_PARAMETERS
+            )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -193,11 +196,13 @@ class Optimizer(_misnamed.KeywordHints):
 
     def _check_parameter(self, parameter: Any) -> None:
         if not isinstance(parameter, Tensor):
-            error = TypeError(
-                "optimizer can only optimize Tensors, but one of the params is "
-                f"{type(parameter).__name__}"
+            raise _hints.hinted(
+                TypeError(
+                    "optimizer can only optimize Tensors, but one of the params is "
+                    f"{type(parameter).__name__}"
+                ),
+                _hints.not_parameters(parameter),
             )
-            raise _hints.hinted(error, _hints.not_parameters(parameter))
         leaf = parameter.is_leaf or parameter.retains_grad
         if not leaf and not self.defaults.get("differentiable"):
             raise _hints.hinted(ValueError("can't optimize a non-leaf Tensor"), _hints.NON_LEAF)

@@ -91,8 +91,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _inputs(arguments: argparse.Namespace, infos: Sequence[Any]) -> list[Any]:
     """Return an array for each input of the net."""
-    import numpy as np
-
     file, names = arguments.input, [info.name for info in infos]
     if file.suffix.lower() != ".npz" and len(infos) != 1:
         raise UsageError(f"the net has the inputs {', '.join(names)}: give them in one x.npz")
@@ -107,8 +105,7 @@ def _inputs(arguments: argparse.Namespace, infos: Sequence[Any]) -> list[Any]:
         known = ", ".join((".npy", ".npz", *SUFFIXES))
         raise UsageError(f"--input {file}: allowed are files that end in {known}")
     try:
-        loaded = np.load(file, allow_pickle=False)
-        found = dict(loaded) if file.suffix.lower() == ".npz" else {names[0]: loaded}
+        found = _arrays(file, names[0])
     except FileNotFoundError:
         raise UsageError(f"{file}: no such file") from None
     except Exception as error:  # zipfile, zlib and NumPy have errors of all kinds
@@ -116,6 +113,16 @@ def _inputs(arguments: argparse.Namespace, infos: Sequence[Any]) -> list[Any]:
     if sorted(found) != sorted(names):
         raise UsageError(f"{file} has {', '.join(found)}; the net's inputs are {', '.join(names)}")
     return [_checked(found[info.name], info) for info in infos]
+
+
+def _arrays(file: Path, name: str) -> dict[str, Any]:
+    """Return a file's arrays by name; the one of a .npy file has the name given."""
+    import numpy as np
+
+    if file.suffix.lower() == ".npy":
+        return {name: np.load(file, allow_pickle=False)}
+    with np.load(file, allow_pickle=False) as arrays:
+        return dict(arrays)
 
 
 def _checked(array: Any, info: Any) -> Any:

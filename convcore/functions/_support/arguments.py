@@ -40,11 +40,13 @@ def check_arguments(function: str, **given: Any) -> None:
     """Raise TypeError unless a function's first arguments, given by their names, are tensors."""
     for position, (name, value) in enumerate(given.items(), 1):
         if not isinstance(value, Tensor):
-            error = TypeError(
-                f"{function}(): argument '{name}' (position {position}) must be Tensor, "
-                f"not {typename(value)}"
+            raise _hints.hinted(
+                TypeError(
+                    f"{function}(): argument '{name}' (position {position}) must be Tensor, "
+                    f"not {typename(value)}"
+                ),
+                _hints.not_a_tensor(value),
             )
-            raise _hints.hinted(error, _hints.not_a_tensor(value))
 
 
 def check_optional(function: str, **given: Any) -> None:
@@ -133,5 +135,7 @@ def check_kind(kernel: str, input: Tensor, kinds: str, other: Tensor | None = No
     """
     dtype = input._array.dtype if other is None else common(input._array, other._array)
     if dtype.kind not in kinds:
-        error = NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
-        raise _hints.hinted(error, _hints.FLOATS if "f" in kinds and dtype.kind in "iub" else "")
+        raise _hints.hinted(
+            NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'"),
+            _hints.FLOATS if "f" in kinds and dtype.kind in "iub" else "",
+        )

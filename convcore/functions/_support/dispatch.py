@@ -152,8 +152,10 @@ def compiled(
     array, node = x._array, node or op[0].title().replace("_", "")
     if array.dtype.kind not in "fV":
         kind = scalar_name(array.dtype)
-        error = NotImplementedError(f"\"{node}\" not implemented for '{kind}'")
-        raise _hints.hinted(error, _hints.FLOATS if array.dtype.kind in "iub" else "")
+        raise _hints.hinted(
+            NotImplementedError(f"\"{node}\" not implemented for '{kind}'"),
+            _hints.FLOATS if array.dtype.kind in "iub" else "",
+        )
     if ufunc is None or elementwise.computes(op[0], array.dtype):
         out = wrap(of_each(lambda array: elementwise.forward(op[0], array, op[1:]), array))
     else:

@@ -52,8 +52,10 @@ def array_of(value: Any, name: str, ndims: tuple[int, ...]) -> np.ndarray:
     array = np.asarray(value.detach()._array if isinstance(value, Tensor) else value)
     if array.dtype.kind not in f"{FLOATING}iub":
         kind = type(value).__name__ if array.dtype == object else array.dtype
-        error = TypeError(f"{name} must be a tensor or array of numbers, got {kind}")
-        raise hinted(error, _OF_A_NET.get(name, "") if isinstance(value, Module) else "")
+        raise hinted(
+            TypeError(f"{name} must be a tensor or array of numbers, got {kind}"),
+            _OF_A_NET.get(name, "") if isinstance(value, Module) else "",
+        )
     if array.ndim not in ndims or not array.size:
         ranks = " or ".join(map(str, ndims))
         raise ValueError(f"{name} must have {ranks} axes and elements, got shape {array.shape}")

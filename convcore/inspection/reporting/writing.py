@@ -73,9 +73,11 @@ def report(
     ('net.html', True)
     """
     if not isinstance(path, str | os.PathLike):
-        error = TypeError(f"path must be a file's name, got {type(path).__name__}")
         swapped = isinstance(input, str | os.PathLike)
-        raise hinted(error, "path stands last: report(model, input, path)" if swapped else "")
+        raise hinted(
+            TypeError(f"path must be a file's name, got {type(path).__name__}"),
+            "path stands last: report(model, input, path)" if swapped else "",
+        )
     check_suffix(path)
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a Module, got {type(model).__name__}")

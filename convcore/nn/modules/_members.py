@@ -30,10 +30,13 @@ def _full_name(cls: type) -> str:
 def _check_none(value: Any, kind: str, name: str, expected: str) -> None:
     """Raise if what is assigned to the name of a parameter, module or buffer is not None."""
     if value is not None:
-        error = TypeError(
-            f"cannot assign '{typename(value)}' as {kind} '{name}' ({expected} or None expected)"
+        raise _hints.hinted(
+            TypeError(
+                f"cannot assign '{typename(value)}' as {kind} '{name}' "
+                f"({expected} or None expected)"
+            ),
+            _hints.parameter(value, name) if kind == "parameter" else "",
         )
-        raise _hints.hinted(error, _hints.parameter(value, name) if kind == "parameter" else "")
 
 
 def _too_early(what: str) -> AttributeError:
@@ -77,11 +80,13 @@ class Members:
         self._check_name("parameter", name, self._parameters)
         if param is not None:
             if not isinstance(param, Parameter):
-                error = TypeError(
-                    f"cannot assign '{typename(param)}' object to parameter '{name}' "
-                    "(torch.nn.Parameter or None required)"
+                raise _hints.hinted(
+                    TypeError(
+                        f"cannot assign '{typename(param)}' object to parameter '{name}' "
+                        "(torch.nn.Parameter or None required)"
+                    ),
+                    _hints.WRAP,
                 )
-                raise _hints.hinted(error, _hints.WRAP)
             if param.grad_fn is not None:
                 raise ValueError(
                     f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must "
@@ -133,8 +138,10 @@ class Members:
             As for `register_parameter`, of a Module.
         """
         if module is not None and not isinstance(module, Members):
-            error = TypeError(f"{typename(module)} is not a Module subclass")
-            raise _hints.hinted(error, _hints.not_a_module(module))
+            raise _hints.hinted(
+                TypeError(f"{typename(module)} is not a Module subclass"),
+                _hints.not_a_module(module),
+            )
         self._check_name("module", name, self._modules)
         self._set_module(name, module)
 
@@ -171,8 +178,10 @@ class Members:
                 return own["_modules"][name]
         except KeyError:
             pass  # before __init__ there are no members
-        error = AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-        raise _hints.hinted(error, _hints.module_method(name))
+        raise _hints.hinted(
+            AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'"),
+            _hints.module_method(name),
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         own = self.__dict__

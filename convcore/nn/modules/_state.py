@@ -183,8 +183,10 @@ class State:
             ``state_dict`` is not a mapping of strings, or its ``_metadata`` not one of versions.
         """
         if not isinstance(state_dict, Mapping):
-            error = TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
-            raise _hints.hinted(error, _hints.not_a_state(state_dict))
+            raise _hints.hinted(
+                TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}."),
+                _hints.not_a_state(state_dict),
+            )
         loading = _Loading(state_dict, assign)
         _check_form(loading.state)
         loading.load(self, loading.state)

@@ -70,8 +70,10 @@ class _MaybeInplace(_Activation):
         super().__init__()
         if isinstance(inplace, Tensor):
             name = type(self).__name__
-            error = TypeError(f"{name}(): inplace must be a bool, got a Tensor")
-            raise hinted(error, f"make the layer first, and then call it: nn.{name}()(x)")
+            raise hinted(
+                TypeError(f"{name}(): inplace must be a bool, got a Tensor"),
+                f"make the layer first, and then call it: nn.{name}()(x)",
+            )
         self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:

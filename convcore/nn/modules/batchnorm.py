@@ -104,8 +104,10 @@ class _NormBase(AffineNorm):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() not in self.ranks:
             allowed = " or ".join(f"{rank}D" for rank in self.ranks)
-            error = ValueError(f"expected {allowed} input (got {input.dim()}D input)")
-            raise _hints.hinted(error, _hints.no_batch(input.dim(), allowed))
+            raise _hints.hinted(
+                ValueError(f"expected {allowed} input (got {input.dim()}D input)"),
+                _hints.no_batch(input.dim(), allowed),
+            )
 
     def extra_repr(self) -> str:
         return (

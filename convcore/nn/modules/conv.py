@@ -119,8 +119,10 @@ def _check_channels(in_channels: int, out_channels: int, groups: int) -> None:
         raise ValueError("groups must be a positive integer")
     for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
         if channels % groups:
-            error = ValueError(f"{name} must be divisible by groups")
-            raise hinted(error, f"{name} is {channels}, groups is {groups}")
+            raise hinted(
+                ValueError(f"{name} must be divisible by groups"),
+                f"{name} is {channels}, groups is {groups}",
+            )
 
 
 class _Convolution(_ConvNd):

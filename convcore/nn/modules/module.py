@@ -128,10 +128,12 @@ class Module(Members, State, Conversion, _misnamed.KeywordHints):
 
         Call the module itself, not this method: only that runs hooks.
         """
-        error = NotImplementedError(
-            f'Module [{type(self).__name__}] is missing the required "forward" function'
+        raise _hints.hinted(
+            NotImplementedError(
+                f'Module [{type(self).__name__}] is missing the required "forward" function'
+            ),
+            _hints.no_forward(self),
         )
-        raise _hints.hinted(error, _hints.no_forward(self))
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         """Call `forward` and the hooks around it."""

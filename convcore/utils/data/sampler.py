@@ -229,5 +229,7 @@ class BatchSampler(Sampler[list[int]]):
 
 def _check_count(name: str, value: Any) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
-        error = ValueError(f"{name} should be a positive integer value, but got {name}={value}")
-        raise _hints.hinted(error, _hints.ONE_DATASET if isinstance(value, Tensor) else "")
+        raise _hints.hinted(
+            ValueError(f"{name} should be a positive integer value, but got {name}={value}"),
+            _hints.ONE_DATASET if isinstance(value, Tensor) else "",
+        )
