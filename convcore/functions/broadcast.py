@@ -13,6 +13,7 @@ from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.autograd.views import view
+from convcore.engine.runtime.casts import astype
 from convcore.functions._support.arguments import (
     check_arguments,
     check_tensor,
@@ -251,7 +252,7 @@ def cast(x: Tensor, dtype: np.dtype) -> Tensor:
     before = array.dtype
     if array.dtype.kind == "c" and dtype.kind not in "c":
         array = array.real
-    out = wrap(ignore_errstate(array.astype, dtype))
+    out = wrap(ignore_errstate(astype, array, dtype))
     if dtype.kind in INEXACT:
         record("ToCopyBackward0", (x,), out, lambda needs, grad: cast(grad, before))
     return out

@@ -28,6 +28,7 @@ from convcore._tensor import (
 )
 from convcore.autograd.node import describe, record
 from convcore.autograd.views import check_fits, write
+from convcore.engine.runtime import casts
 from convcore.functions._support.arguments import check_optional, check_tensor
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.naming import names_arguments
@@ -103,7 +104,7 @@ def store(out: np.ndarray, values: np.ndarray) -> None:
     if values.dtype is out.dtype:
         out[...] = values
     else:
-        ignore_errstate(np.copyto, out, values, casting="unsafe")
+        ignore_errstate(casts.copyto, out, values)
 
 
 def contiguous(input: Tensor, memory_format: _Format = contiguous_format) -> Tensor:

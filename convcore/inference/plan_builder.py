@@ -15,7 +15,7 @@ from convcore.engine.runtime.layout import is_channels_last
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.inference.execution_plan import FLOAT, Plan, Step, Value
 from convcore.inference.op_graph import Op, Operand, OpGraph
-from convcore.kernels.layers._widen import widen
+from convcore.kernels.runtime._casts import widen
 
 # What an operand is: computed when the plan runs, a constant, or unknown.
 Resolved = Value | Array | None

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.layers.elementwise import is_dense
 from convcore.engine.layers.images import FLOATS
+from convcore.engine.runtime.layout import is_dense
 from convcore.kernels.layers import _clip_grad
 
 Array = np.ndarray[Any, Any]

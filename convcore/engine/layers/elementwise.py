@@ -1,13 +1,13 @@
 """Elementwise ops and their gradients: compiled, in one pass on all threads.
 
-The ops are those of kernels/layers/ops.h, by name.  Their kernels take float32 and float64 without
-gaps in memory; `forward` and `gradient` convert what is else, such as float16 and bfloat16.
+The ops are those of kernels/layers/ops.h, by name.  Their kernels take float32, float64 and
+bfloat16 without gaps in memory; `forward` and `gradient` convert what is else, such as float16.
+Of bfloat16 each result is computed in float32 and rounded once.
 Results lie in memory as their arguments do.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ import numpy as np
 
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import plain
-from convcore.engine.runtime.layout import is_channels_last
+from convcore.engine.runtime.layout import is_channels_last, is_dense
 from convcore.kernels.layers import _elementwise
 
 Array = np.ndarray[Any, Any]
@@ -41,6 +41,7 @@ OPS = {name: Op(*entry) for name, entry in _elementwise.OPS.items()}
 # benchmarks/sweep.py --threads 1 --constant engine.layers.elementwise._LEAST_OF_ONE.sum
 # --values 16384,1000000000 --calls "sum of"; and the others with --values 0,1000000
 _LEAST = 16
+_LEAST_OF_BFLOAT16 = 1 << 8
 _LEAST_OF_ONE = {"relu": 1 << 11, "sum": 1 << 17, "product": 1 << 17}
 _LEAST_BY_CHANNEL = {"sum": 1 << 11, "product": 1 << 11}
 
@@ -65,16 +66,17 @@ def is_worth_converting(op: str, dtype: np.dtype) -> bool:
 
 def has_kernel(op: str, array: Array, *others: Array) -> bool:
     """Return whether a kernel takes the arrays: large, of one dtype of its, dense, in one order."""
-    if array.size < _LEAST_OF_ONE.get(op, _LEAST):
+    least = _LEAST_OF_ONE.get(op, _LEAST) if array.dtype.char != "E" else _LEAST_OF_BFLOAT16
+    if array.size < least:
         return False
     return _is_ready(op, array) and all(_lie_alike(other, array) for other in others)
 
 
 def _is_ready(op: str, array: Array) -> bool:
     """Return whether a kernel takes an array as it is."""
-    if array.dtype != _SINGLE and (array.dtype != _DOUBLE or not OPS[op].has_double):
-        return False
-    return is_dense(array)
+    if array.dtype == _SINGLE or array.dtype.char == "E":
+        return is_dense(array)
+    return array.dtype == _DOUBLE and OPS[op].has_double and is_dense(array)
 
 
 def _lie_alike(other: Array, array: Array) -> bool:
@@ -85,22 +87,6 @@ def _lie_alike(other: Array, array: Array) -> bool:
         return other.flags.aligned
     axes = zip(array.shape, array.strides, other.strides, strict=True)
     return other.flags.aligned and all(size == 1 or a == b for size, a, b in axes)
-
-
-def is_dense(array: Array) -> bool:
-    """Return whether the elements fill their memory in some order of the axes, aligned."""
-    flags = array.flags
-    return flags.aligned and (flags.forc or _fills(array.shape, array.strides, array.itemsize))
-
-
-@functools.lru_cache(maxsize=256)
-def _fills(shape: tuple[int, ...], strides: tuple[int, ...], step: int) -> bool:
-    axes = zip(strides, shape, strict=True)
-    for stride, size in sorted([axis for axis in axes if axis[1] != 1]):
-        if stride != step:
-            return False
-        step *= size
-    return True
 
 
 def empty_like(array: Array) -> Array:
@@ -170,13 +156,25 @@ def forward(op: str, x: Array, params: Sequence[float] = ()) -> Array:
     if not _is_ready(op, x):
         return _converted(forward, op, params, x)
     out = empty_like(x)
-    _elementwise.apply(OPS[op].number, x, None, out, params)
+    _apply(op, x, None, out, params)
     return out
+
+
+def _apply(op: str, x: Array, other: Array | None, out: Array, params: Sequence[float]) -> None:
+    """Apply an op to arrays that lie alike; its parameters are rounded to their dtype."""
+    if x.dtype.char != "E":
+        _elementwise.apply(OPS[op].number, x, other, out, params)
+        return
+    rounded = [float(x.dtype.type(number)) for number in params]
+    # Buffers know no bfloat16.
+    x, out = x.view(np.uint16), out.view(np.uint16)
+    other = None if other is None else other.view(np.uint16)
+    _elementwise.apply(OPS[op].number, x, other, out, rounded)
 
 
 def forward_in_place(op: str, x: Array) -> None:
     """Replace each element of an array that has a kernel by an op of it."""
-    _elementwise.apply(OPS[op].number, x, None, x)
+    _apply(op, x, None, x, ())
 
 
 def gradient(op: str, grad: Array, saved: Array, params: Sequence[float] = ()) -> Array:
@@ -197,7 +195,7 @@ def gradient(op: str, grad: Array, saved: Array, params: Sequence[float] = ()) -
     if not _is_ready(op, saved) or not _lie_alike(grad, saved):
         return _converted(gradient, op, params, grad, saved)
     out = empty_like(grad)
-    _elementwise.apply(OPS[op].number, saved, grad, out, params)
+    _apply(op, saved, grad, out, params)
     return out
 
 
@@ -229,7 +227,7 @@ def binary(
     """Return an op of two arrays that have a kernel, such as 'sum'; ``out`` may be one of them."""
     if out is None:
         out = empty_like(a)
-    _elementwise.apply(OPS[op].number, b, a, out, params)
+    _apply(op, b, a, out, params)
     return out
 
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore.engine.layers.elementwise import is_dense, laid_out_like
+from convcore.engine.layers.elementwise import laid_out_like
 from convcore.engine.layers.images import FLOATS
-from convcore.engine.runtime.layout import real_parts
+from convcore.engine.runtime.layout import is_dense, real_parts
 from convcore.kernels.layers import _optimizers
 
 __all__ = ["Step", "take"]

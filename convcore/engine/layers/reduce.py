@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.layers.elementwise import is_dense
+from convcore.engine.runtime.layout import is_dense
 from convcore.kernels.layers._reduce import channel_sums
 
 Array = np.ndarray[Any, Any]

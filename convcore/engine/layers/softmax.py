@@ -16,6 +16,7 @@ import numpy as np
 
 from convcore.engine.layers import elementwise
 from convcore.engine.layers.images import FLOATS
+from convcore.engine.runtime.layout import is_dense
 from convcore.kernels.layers import _softmax
 
 Array = np.ndarray[Any, Any]
@@ -42,7 +43,7 @@ def _dense(x: Array) -> Array:
     """Return the array, or a copy, of a dtype of a kernel and without gaps in memory."""
     if x.dtype not in FLOATS:
         x = x.astype(np.float32)
-    return x if elementwise.is_dense(x) else np.copy(x)
+    return x if is_dense(x) else np.copy(x)
 
 
 def forward(x: Array, along: int, log: bool) -> Array:

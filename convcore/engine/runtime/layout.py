@@ -115,6 +115,22 @@ def dense(shape: Sequence[int], channels_last: bool) -> Layout:
     return Layout(tuple(shape), tuple(strides))
 
 
+def is_dense(array: np.ndarray) -> bool:
+    """Return whether the elements fill their memory in some order of the axes, aligned."""
+    flags = array.flags
+    return flags.aligned and (flags.forc or _fills(array.shape, array.strides, array.itemsize))
+
+
+@functools.lru_cache(maxsize=256)
+def _fills(shape: tuple[int, ...], strides: tuple[int, ...], step: int) -> bool:
+    axes = zip(strides, shape, strict=True)
+    for stride, size in sorted([axis for axis in axes if axis[1] != 1]):
+        if stride != step:
+            return False
+        step *= size
+    return True
+
+
 def empty(shape: Sequence[int], dtype: np.dtype, channels_last: bool) -> np.ndarray:
     """Return a new array of logical shape (N, C, *sizes) in one of the two formats."""
     if not channels_last:

@@ -8,8 +8,11 @@ import numpy as np
 
 from convcore.engine import matmul
 from convcore.engine.conv.algorithms.selection import selected
+from convcore.engine.runtime.casts import astype
 from convcore.engine.runtime.checks import plain
 from convcore.functions._support.errstate import ignore_errstate
+
+_SINGLE = np.dtype(np.float32)
 
 
 def product(a: np.ndarray, b: np.ndarray, kernel: str) -> np.ndarray:
@@ -29,8 +32,8 @@ def product(a: np.ndarray, b: np.ndarray, kernel: str) -> np.ndarray:
     if dtype.kind in "fV":
         # Factors that are bfloat16 are not rounded again where products are in bfloat16.
         with selected(matmul="bf16") if dtype.kind == "V" else nullcontext():
-            wide = matmul(a.astype(np.float32), b.astype(np.float32))
-        return ignore_errstate(wide.astype, dtype)
+            wide = matmul(astype(a, _SINGLE), astype(b, _SINGLE))
+        return ignore_errstate(astype, wide, dtype)
     if dtype.kind == "b":
         raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
     return _integer_product(plain(a), plain(b))

@@ -28,26 +28,65 @@ OPS = table()
 
 cdef enum:
     CHUNK = 1 << 13      # elements of one item
+    STAGE = 1 << 10      # of bfloat16, which are floats meanwhile
     PARAMS = 3           # of an op, at most
     ROW = 1 << 9         # elements of a row of some pixels' channels, at most
+
+
+cdef inline void apply_run(
+    const OpLoops *op, const char *x, const char *gy, Py_ssize_t count, const double *params,
+    char *out,
+) noexcept nogil:
+    """out[i] = f(x[i]), or the gradient of x where gy is given."""
+    if gy == NULL:
+        op.forward(x, count, params, out)
+    else:
+        op.gradient(gy, x, count, params, out)
+
+
+cdef void apply_narrow(
+    const OpLoops *op, const char *x, const char *gy, Py_ssize_t count, const double *params,
+    char *out,
+) noexcept nogil:
+    """The same of bfloat16, each result rounded once."""
+    cdef float[STAGE] values, gradients
+    cdef Py_ssize_t first, size, stages = (count + STAGE - 1) // STAGE, i
+    for i in range(stages):
+        first = i * STAGE
+        size = min(STAGE, count - first)
+        layer_microkernels().narrow.widen(x + 2 * first, size, values)
+        if gy != NULL:
+            layer_microkernels().narrow.widen(gy + 2 * first, size, gradients)
+        apply_run(
+            op, <const char *>values, NULL if gy == NULL else <const char *>gradients, size,
+            params, <char *>values,
+        )
+        layer_microkernels().narrow.round(values, size, out + 2 * first)
+
+
+cdef void apply_chunk(
+    const OpLoops *op, Py_ssize_t item, const char *x, const char *gy, char *out, Py_ssize_t size,
+    Py_ssize_t count, const double *params,
+) noexcept nogil:
+    """Apply an op to a chunk of x; size: bytes of an element."""
+    cdef Py_ssize_t first = item * CHUNK * size, some = min(CHUNK, count - item * CHUNK)
+    if gy != NULL:
+        gy += first
+    if size == 2:
+        apply_narrow(op, x + first, gy, some, params, out + first)
+    else:
+        apply_run(op, x + first, gy, some, params, out + first)
 
 
 cdef void apply_all(
     const OpLoops *op, const char *x, const char *gy, char *out, Py_ssize_t size,
     Py_ssize_t count, const double *params, int threads,
 ) noexcept nogil:
-    """out[i] = f(x[i]), or the gradient of x where gy is given; size: bytes of an element."""
-    cdef Py_ssize_t i, first, items = (count + CHUNK - 1) // CHUNK
+    cdef Py_ssize_t i, items = (count + CHUNK - 1) // CHUNK
     with parallel(num_threads=threads):
         # A thread owns whole chunks of out.
         for i in prange(items, schedule="static"):
-            first = i * CHUNK * size
-            if gy == NULL:
-                op.forward(x + first, min(CHUNK, count - i * CHUNK), params, out + first)
-            else:
-                op.gradient(
-                    gy + first, x + first, min(CHUNK, count - i * CHUNK), params, out + first
-                )
+            apply_chunk(op, i, x, gy, out, size, count, params)
 
 
 def apply(int number, x, gy, out, params=()):
@@ -56,7 +95,7 @@ def apply(int number, x, gy, out, params=()):
     Parameters
     ----------
     number : of an op in OPS
-    x, gy, out : arrays of float32 or float64
+    x, gy, out : arrays of float32 or float64, or of bfloat16 as uint16
         Of an op of two arrays, gy and x are the two.
     params : as many numbers as the op has
     """
@@ -88,7 +127,7 @@ cdef struct Channels:
     Py_ssize_t parts             # items of a run
 
 
-cdef void apply_run(
+cdef void apply_channel_run(
     const Channels *job, const OpLoops *op, const char *x, const char *numbers,
     Py_ssize_t length, char *out,
 ) noexcept nogil:
@@ -122,7 +161,7 @@ cdef void apply_item(
     cdef Py_ssize_t step = max(1, CHUNK // job.count) * job.count
     for run in range(first, min(first + job.together, job.runs)):
         at = run * length + part * step
-        apply_run(
+        apply_channel_run(
             job, op, x + at * job.size,
             numbers + run % job.numbers * job.count * job.size,
             length if job.parts == 1 else min(step, length - part * step), out + at * job.size,

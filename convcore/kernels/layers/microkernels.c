@@ -165,5 +165,5 @@ const convcore_layer_microkernels TABLE(CONVCORE_ISA) = {
     .softmax = {SOFTMAX(float), SOFTMAX(double)},
     .sums = {{sum_nchw_float, sum_nhwc_float}, {sum_nchw_double, sum_nhwc_double}},
     .few_rows = {few_rows_plain, few_rows_transposed},
-    .narrow = {widen, max_pool_narrow},
+    .narrow = {widen, round_to_nearest, max_pool_narrow},
 };

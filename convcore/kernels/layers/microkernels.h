@@ -178,6 +178,7 @@ typedef struct {
 
 typedef struct {
     void (*widen)(const void *x, ptrdiff_t count, void *y);
+    void (*round)(const void *x, ptrdiff_t count, void *y);
     void (*max_pool)(const convcore_max_pool *m, const void *x, ptrdiff_t d, ptrdiff_t h, void *y);
 } convcore_narrow;
 

@@ -454,6 +454,7 @@ cdef extern from "layers/microkernels.h":
 
     ctypedef struct NarrowLayers "convcore_narrow":
         void (*widen)(const void *x, Py_ssize_t count, void *y) noexcept nogil
+        void (*round)(const void *x, Py_ssize_t count, void *y) noexcept nogil
         void (*max_pool)(
             const MaxPool *m, const void *x, Py_ssize_t d, Py_ssize_t h, void *y,
         ) noexcept nogil

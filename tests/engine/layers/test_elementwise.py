@@ -278,3 +278,38 @@ def test_gradients_are_accumulated_by_the_kernel(rng):
     for times in (1, 2, 3):
         (x * 2.0).backward(convcore.ones_like(x))
         np.testing.assert_array_equal(x.grad.numpy(), np.full(x.shape, 2.0 * times, "f4"))
+
+
+BFLOAT16_SIZES = [1, 255, 256, 1023, 1025, (1 << 13) + 17, 300_001]
+
+
+@pytest.mark.parametrize("size", BFLOAT16_SIZES)
+@pytest.mark.parametrize("op", sorted(elementwise.OPS))
+def test_bfloat16_is_computed_in_float32_and_rounded_once(op, size, rng):
+    dtype = pytest.importorskip("ml_dtypes").bfloat16
+    about = elementwise.OPS[op]
+    params = [0.5, 1.25, 0.75][: about.parameters]
+    x, other = (rng.standard_normal(size).astype(dtype) for _ in range(2))
+    x[:: max(1, size // 7)] = np.nan
+    wide = x.astype("f4"), other.astype("f4")
+    with np.errstate(all="ignore"):
+        if about.saved:
+            found = elementwise.forward(op, x, params), elementwise.gradient(op, other, x, params)
+            wanted = (
+                elementwise.forward(op, wide[0], params),
+                elementwise.gradient(op, wide[1], wide[0], params),
+            )
+        else:
+            found = (elementwise.binary(op, x, other, params),)
+            wanted = (elementwise.binary(op, *wide, params),)
+        for one, right in zip(found, wanted, strict=True):
+            assert one.dtype == dtype
+            np.testing.assert_array_equal(one.astype("f4"), right.astype(dtype).astype("f4"))
+
+
+def test_bfloat16_goes_to_the_kernel_where_it_is_dense():
+    dtype = pytest.importorskip("ml_dtypes").bfloat16
+    x = np.ones((4, 256), dtype)
+    assert elementwise.has_kernel("relu", x) and elementwise.has_kernel("sum", x, x)
+    assert not elementwise.has_kernel("relu", x[:, ::2])
+    assert not elementwise.has_kernel("relu", x[0, :100])
