@@ -21,6 +21,7 @@ from convcore.autograd.node import describe, record
 from convcore.engine.geometry import index
 from convcore.engine.layers import layer_norm as layer_engine
 from convcore.engine.layers import norm as engine
+from convcore.engine.runtime.casts import astype
 from convcore.functions._support.arguments import (
     check_arguments,
     check_kind,
@@ -39,6 +40,8 @@ from convcore.functions.shape import reshape, unsafe_reshape
 __all__ = ["batch_norm", "batch_norm_activation", "group_norm", "instance_norm"]
 
 Array = np.ndarray[Any, Any]
+
+_SINGLE = np.dtype(np.float32)
 
 
 def batch_norm(
@@ -417,6 +420,10 @@ class _Norm(NamedTuple):
         self, x: Array, weight: Array | None, bias: Array | None, residual: Array | None
     ) -> tuple[Array, Array]:
         """Return the result, and the means and variances."""
+        if not self._reads(x):
+            wide = [None if a is None else astype(a, _SINGLE) for a in (x, residual)]
+            y, statistics = self.forward(wide[0], weight, bias, wide[1])
+            return astype(y, x.dtype), statistics
         if self.axes is not None:
             return layer_engine.forward(x, weight, bias, self.eps, self.axes)
         return engine.forward(
@@ -434,6 +441,11 @@ class _Norm(NamedTuple):
         needs_input: bool,
     ) -> tuple[Array | None, Array, Array, Array]:
         """Return the gradients of input, residual, weight and bias."""
+        if not self._reads(x):
+            wide = [None if a is None else astype(a, _SINGLE) for a in (grad, x, result)]
+            grads = self.backward(wide[0], wide[1], weight, bias, statistics, wide[2], needs_input)
+            narrow = [None if g is None else astype(g, x.dtype) for g in grads[:2]]
+            return narrow[0], narrow[1], *grads[2:]
         if self.axes is not None:
             grads = layer_engine.backward(grad, x, weight, self.eps, self.axes, statistics)
             return grads[0], grad, *grads[1:]
@@ -443,6 +455,10 @@ class _Norm(NamedTuple):
             result,
             needs_input,
         )
+
+    def _reads(self, x: Array) -> bool:
+        """Return whether the engine takes an array of float16 or bfloat16 as it is."""
+        return x.dtype.char not in "eE" or (self.axes is None and engine.reads(x, self.groups))
 
     def split(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], Any]:
         """Return the shape with channels split in groups, the axes of means, the weight's shape."""
@@ -470,13 +486,11 @@ def _normalized(
     check_kind(function, x, "fV")
     dtype = x._array.dtype
     if dtype.char in "eE":
-        single = np.dtype(np.float32)
-        wide: list[Any] = [t if t is None else cast(t, single) for t in (x, weight, bias, residual)]
-        out, statistics = _normalized(function, norm, wide[0], wide[1], wide[2], wide[3])
-        return cast(out, dtype), statistics
-    if not x._array.size:  # nothing is computed: PyTorch takes parameters of any dtype
+        weight, bias = (t if t is None else cast(t, _SINGLE) for t in (weight, bias))
+    elif not x._array.size:  # nothing is computed: PyTorch takes parameters of any dtype
         weight, bias = (t if t is None else cast(t, dtype) for t in (weight, bias))
-    _check_dtypes(dtype, weight, bias)
+    else:
+        _check_dtypes(dtype, weight, bias)
     w, b, r = (None if t is None else t._array for t in (weight, bias, residual))
     y, statistics = ignore_errstate(norm.forward, x._array, w, b, r)
     out = wrap(y)
@@ -513,7 +527,7 @@ def _backward(
     result: Tensor | None,
 ) -> tuple:
     if mode.enabled:
-        return _composed(norm, needs, grad, x, weight, bias, result)
+        return _composed_of_any(norm, needs, grad, x, weight, bias, result)
     w, b, y = (None if t is None else t._array for t in (weight, bias, result))
     gx, gr, gw, gb = ignore_errstate(
         norm.backward, grad._array, x._array, w, b, statistics, y, needs[0]
@@ -522,6 +536,22 @@ def _backward(
     if len(needs) > 3:
         grads.append(grad if gr is grad._array else wrap(gr))
     return tuple([g if need else None for g, need in zip(grads, needs, strict=True)])
+
+
+def _composed_of_any(
+    norm: _Norm, needs: tuple[bool, ...], grad: Tensor, x: Tensor, *rest: Tensor | None
+) -> tuple:
+    """Return `_composed` in float32, and the gradients of float16 and bfloat16 in these."""
+    dtype = x._array.dtype
+    if dtype.char not in "eE":
+        return _composed(norm, needs, grad, x, *rest)
+    weight, bias, result = rest
+    result = None if result is None else cast(result, _SINGLE)
+    grads = _composed(norm, needs, cast(grad, _SINGLE), cast(x, _SINGLE), weight, bias, result)
+    return tuple([
+        cast(g, dtype) if g is not None and place not in (1, 2) else g
+        for place, g in enumerate(grads)
+    ])  # fmt: skip
 
 
 def _composed(

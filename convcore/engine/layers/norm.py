@@ -24,11 +24,14 @@ import numpy as np
 
 from convcore.engine.layers.elementwise import empty_like, laid_out_like
 from convcore.engine.runtime import layout, memory
+from convcore.engine.runtime.casts import bits
 from convcore.kernels.layers._norm import ACTIVATIONS
 from convcore.kernels.layers._norm_nchw import NormNchw
 from convcore.kernels.layers._norm_nhwc import NormNhwc
 
 Array = np.ndarray[Any, Any]
+
+_SINGLE = np.dtype(np.float32)
 
 # Elements of an item on which one thread works, and the most chunks.  On one thread 8192 to 131072
 # elements are within 3 % in the mean, and so are 16 and 256 chunks:
@@ -60,7 +63,8 @@ class _Plan(NamedTuple):
 
     def parameters(self, dtype: np.dtype, weight: Array | None, bias: Array | None) -> Array:
         """Return the kernel's parameters, with weight and bias wherever they stand."""
-        parameters = np.empty((5, self.images * self.repeat, self.channels), dtype)
+        wide = _SINGLE if dtype.char == "E" else dtype
+        parameters = np.empty((5, self.images * self.repeat, self.channels), wide)
         np.copyto(parameters[1], 1 if weight is None else weight)
         np.copyto(parameters[2], 0 if bias is None else bias)
         return parameters
@@ -70,12 +74,17 @@ class _Plan(NamedTuple):
     ) -> None:
         """Run the kernel; ``how`` is what gradients tell the activation from."""
         clamp = CLAMPS[activation] if activation else (0.0, 0.0)
-        kind = ACTIVATIONS[how if activation else "linear"]
+        call = eps, moments, ACTIVATIONS[how if activation else "linear"], *clamp
         if not self.workspace:
-            self.kernel.run(arrays, eps, moments, kind, *clamp)
+            self.kernel.run(arrays, *call)
             return
-        scratch = arrays["workspace"] = memory.take(self.workspace)
-        self.kernel.run(arrays, eps, moments, kind, *clamp)
+        threads = stage = 0
+        if arrays["x"].dtype.char == "E":
+            arrays = {name: None if one is None else bits(one) for name, one in arrays.items()}
+            threads = self.kernel.threads()
+            stage = threads * self.kernel.stage
+        scratch = arrays["workspace"] = memory.take(self.workspace + stage)
+        self.kernel.run(arrays, *call, threads)
         memory.give(scratch)
 
 
@@ -134,6 +143,13 @@ def _laid_out(x: Array, groups: int | None) -> tuple[Array, bool]:
     return copy, bool(_is_channels_last(copy, groups))
 
 
+def reads(x: Array, groups: int | None = None) -> bool:
+    """Return whether `forward` and `backward` take an array: bfloat16 in memory is, as NHWC."""
+    if x.dtype.char not in "eE":
+        return True
+    return x.dtype.char == "E" and x.flags.aligned and _is_channels_last(x, groups) is True
+
+
 def forward(
     x: Array,
     weight: Array | None,
@@ -148,8 +164,8 @@ def forward(
 
     Parameters
     ----------
-    x : (N, C, *sizes), float32 or float64
-    weight, bias : (C,), the same dtype, or None for ones and zeros
+    x : (N, C, *sizes), float32 or float64; or bfloat16, if it `reads` that
+    weight, bias : (C,), the same dtype, float32 beside bfloat16; or None for ones and zeros
     eps : float
         Added to variances.
     groups : int, optional
@@ -245,6 +261,7 @@ def backward(
         roots = np.repeat(roots.reshape(plan.images, -1), each, 1)
     else:
         roots = np.zeros_like(sums[1])
-    grad_weight = (sums[1] * roots).sum(0).astype(x.dtype)
-    grad_bias = sums[0].sum(0).astype(x.dtype)
+    dtype = _SINGLE if x.dtype.char == "E" else x.dtype
+    grad_weight = (sums[1] * roots).sum(0).astype(dtype)
+    grad_bias = sums[0].sum(0).astype(dtype)
     return grad_input, grad if masked is None else masked, grad_weight, grad_bias

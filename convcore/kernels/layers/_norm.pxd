@@ -2,7 +2,7 @@
 
 from libc.math cimport isfinite, sqrt
 
-from convcore.kernels.runtime._isa cimport NormParameters
+from convcore.kernels.runtime._isa cimport NormParameters, layer_microkernels
 
 
 cdef struct Call:
@@ -18,6 +18,7 @@ cdef struct Call:
     double *workspace
     Py_ssize_t size              # bytes of an element
     bint wide                    # float64
+    bint narrow                  # bfloat16, with parameters and arithmetic of float32
     double eps
     bint moments                 # whether statistics are taken of x, or given
     double low                   # of the clamp
@@ -50,23 +51,33 @@ cdef inline void put(
         (<float *>numbers)[i] = <float>value
 
 
+cdef inline char *parameter(const Call *call, Py_ssize_t i) noexcept nogil:
+    return call.parameters + i * (8 if call.wide else 4)
+
+
 cdef inline NormParameters parameters_of(
     const Call *call, Py_ssize_t size, Py_ssize_t first
 ) noexcept nogil:
     """What microkernels take: numbers [first, ...) of each row of `size` parameters."""
     cdef NormParameters p
-    p.mean = moved(call, call.parameters, first)
-    p.scale = moved(call, call.parameters, size + first)
-    p.bias = moved(call, call.parameters, 2 * size + first)
-    p.slope = moved(call, call.parameters, 3 * size + first)
-    p.offset = moved(call, call.parameters, 4 * size + first)
+    p.mean = parameter(call, first)
+    p.scale = parameter(call, size + first)
+    p.bias = parameter(call, 2 * size + first)
+    p.slope = parameter(call, 3 * size + first)
+    p.offset = parameter(call, 4 * size + first)
     p.low, p.high, p.activation = call.low, call.high, call.activation
     return p
 
 
 cdef inline double shift_of(const Call *call, Py_ssize_t first) noexcept nogil:
     """What sums are taken about: the first element of what is summed, if that is a number."""
-    cdef double x = get(call, call.x, first)
+    cdef float single
+    cdef double x
+    if call.narrow:
+        layer_microkernels().narrow.widen(call.x + first * call.size, 1, &single)
+        x = single
+    else:
+        x = get(call, call.x, first)
     return x if isfinite(x) else 0
 
 

@@ -22,7 +22,7 @@ cdef Call call_of(Buffers buffers, dict arrays, bint forward):
     cdef Call call
     call.x = <char *>borrowed(buffers, arrays, "x", False)
     call.size = buffers.views[0].itemsize
-    call.wide = call.size == 8
+    call.wide, call.narrow = call.size == 8, call.size == 2
     call.gy = <char *>borrowed(buffers, arrays, "gy", False)
     call.residual = <char *>borrowed(buffers, arrays, "residual", False)
     call.y = <char *>borrowed(buffers, arrays, "y", forward)
@@ -38,9 +38,13 @@ cdef Call call_of(Buffers buffers, dict arrays, bint forward):
 cdef class Norm:
     """A normalisation of arrays of one shape; its fields are those of the subclass's Shape."""
 
+    def threads(self):
+        """How many threads a call may use now."""
+        return thread_count(self.items, self.work)
+
     def run(
         self, dict arrays, double eps, bint moments=True, int activation=LINEAR, double low=0,
-        double high=0,
+        double high=0, int threads=0,
     ):
         """Go forward, or backward if there is a gy.
 
@@ -58,20 +62,25 @@ cdef class Norm:
         low, high : float
             Of the clamp.
         gy, x, residual, y, masked, gx : arrays of one dtype, float32 or float64, and layout
+            Or bfloat16, as uint16, where the subclass has a stage.
             residual and gx may be None, and so may y and masked backward unless the activation is
             FROM_RESULT.
-        parameters : the same dtype
+        parameters : the same dtype, or float32
             Weight and bias are read, the others written.
         statistics : float64
             Read; written forward if `moments`.
         sums : (2, weights), float64
             Written: sums of gy and of gy * (x - mean), after the clamp.
         workspace : float64, as the subclass says, or None
+            And `stage` bytes for each of the threads behind it, where arrays are bfloat16.
+        threads : int
+            0: as many as there may be.
         """
         cdef Buffers buffers = Buffers()
         cdef bint forward = "gy" not in arrays
         cdef Call call = call_of(buffers, arrays, forward)
-        cdef int threads = thread_count(self.items, self.work)
+        if threads == 0:
+            threads = self.threads()
         call.eps, call.moments, call.activation = eps, moments, activation
         call.low, call.high = low, high
         with nogil:

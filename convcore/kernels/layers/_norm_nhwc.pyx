@@ -23,6 +23,10 @@ from convcore.kernels.runtime._vectors cimport add, zero
 
 cdef enum:
     SUMS = 64                    # of chunks that are added as one item
+    SIDE = 8                     # rows that microkernels take together
+    STAGE = 1 << 11              # elements of bfloat16 that are floats at a time, and at least SIDE
+                                 # rows; of each of at most ROOMS arrays
+    ROOMS = 4
 
 cdef struct Shape:
     Py_ssize_t images
@@ -34,7 +38,8 @@ cdef struct Shape:
     Py_ssize_t block             # rows of a chunk
 
 # Parameters are (5, images, repeat * channels), sums (2, images, channels).  The workspace has
-# (images, chunks, 2, repeat * channels) partial sums and (images, repeat * channels) shifts.
+# (images, chunks, 2, repeat * channels) partial sums and (images, repeat * channels) shifts; behind
+# them each thread's stage, of floats, where arrays are bfloat16.
 
 cdef struct Chunk:
     Py_ssize_t image
@@ -42,6 +47,14 @@ cdef struct Chunk:
     Py_ssize_t[2] rows
     Py_ssize_t[2] width
     int parts                    # 2 where anything is left
+
+# Some rows of a chunk: all of a part, or what fits the stage.
+cdef struct Span:
+    int part
+    Py_ssize_t first             # row of the part
+    Py_ssize_t rows
+    Py_ssize_t width
+    Py_ssize_t at                # element
 
 cdef struct Unit:
     Py_ssize_t image
@@ -69,6 +82,66 @@ cdef Chunk chunk_of(const Shape *s, Py_ssize_t item) noexcept nogil:
     chunk.first[1] = chunk.first[0] + chunk.rows[0] * width_of(s)
     chunk.parts = 2 if chunk.width[1] > 0 and item % s.chunks == s.chunks - 1 else 1
     return chunk
+
+
+cdef inline Span nothing() noexcept nogil:
+    cdef Span span
+    span.part, span.first, span.rows, span.width, span.at = 0, 0, 0, 0, 0
+    return span
+
+
+cdef inline bint next_span(const Call *call, const Chunk *chunk, Span *span) noexcept nogil:
+    """Go on to a chunk's next rows; from nothing, to its first.  False at its end."""
+    span.first += span.rows
+    if span.first == chunk.rows[span.part]:
+        span.part += 1
+        span.first = 0
+    if span.part == chunk.parts:
+        return False
+    span.width = chunk.width[span.part]
+    span.rows = chunk.rows[span.part] - span.first
+    if call.narrow:
+        span.rows = min(span.rows, max(1, STAGE // SIDE // span.width) * SIDE)
+    span.at = chunk.first[span.part] + span.first * span.width
+    return True
+
+
+cdef inline Py_ssize_t room_size(const Shape *s) noexcept nogil:
+    """Elements of a span of bfloat16, at most."""
+    return max(STAGE, SIDE * width_of(s))
+
+
+cdef inline char *room(
+    const Shape *s, const Call *call, char *array, const Span *span, Py_ssize_t share, int number
+) noexcept nogil:
+    """Where the elements of a span are, or, of bfloat16, the room on the stage where they will be."""
+    cdef float *stage = <float *>(call.workspace + s.images * (2 * s.chunks + 1) * width_of(s))
+    if array == NULL or not call.narrow:
+        return moved(call, array, span.at)
+    return <char *>(stage + (share * ROOMS + number) * room_size(s))
+
+
+cdef inline char *read(
+    const Shape *s, const Call *call, char *array, const Span *span, Py_ssize_t share, int number
+) noexcept nogil:
+    """The elements of a span; of bfloat16 as floats."""
+    cdef char *to = room(s, call, array, span, share, number)
+    if array != NULL and call.narrow:
+        layer_microkernels().narrow.widen(
+            moved(call, array, span.at), span.rows * span.width, to
+        )
+    return to
+
+
+cdef inline void write(
+    const Shape *s, const Call *call, char *array, const Span *span, Py_ssize_t share, int number
+) noexcept nogil:
+    """Round what is in a room to bfloat16; other elements have been written in place."""
+    if array != NULL and call.narrow:
+        layer_microkernels().narrow.round(
+            room(s, call, array, span, share, number), span.rows * span.width,
+            moved(call, array, span.at),
+        )
 
 
 cdef Unit unit_of(const Shape *s, const Call *call, Py_ssize_t number) noexcept nogil:
@@ -149,16 +222,17 @@ cdef void sum_share(
     const Shape *s, const Call *call, Py_ssize_t share, int shares
 ) noexcept nogil:
     """The moments' sums of a thread's own chunks."""
-    cdef Py_ssize_t width = width_of(s), item, i
+    cdef Py_ssize_t width = width_of(s), item
     cdef double *sums
     cdef Chunk chunk
+    cdef Span span
     for item in range(first_item(s, share, shares), first_item(s, share + 1, shares)):
-        chunk = chunk_of(s, item)
+        chunk, span = chunk_of(s, item), nothing()
         sums = call.workspace + item * 2 * width
         zero(sums, 2 * width)
-        for i in range(chunk.parts):
+        while next_span(call, &chunk, &span):
             layer_microkernels().norm_nhwc[call.wide].moments(
-                moved(call, call.x, chunk.first[i]), chunk.rows[i], chunk.width[i],
+                read(s, call, call.x, &span, share, 0), span.rows, span.width,
                 shifts_of(s, call, chunk.image), sums, width,
             )
 
@@ -167,18 +241,20 @@ cdef void write_share(
     const Shape *s, const Call *call, Py_ssize_t share, int shares
 ) noexcept nogil:
     """y of a thread's own chunks, the last first: what it has read last is still in its cache."""
-    cdef Py_ssize_t width = width_of(s), item, i, at
+    cdef Py_ssize_t width = width_of(s), item
     cdef NormParameters p
     cdef Chunk chunk
+    cdef Span span
     for item in reversed(range(first_item(s, share, shares), first_item(s, share + 1, shares))):
-        chunk = chunk_of(s, item)
+        chunk, span = chunk_of(s, item), nothing()
         p = parameters_of(call, s.images * width, chunk.image * width)
-        for i in range(chunk.parts):
-            at = chunk.first[i]
+        while next_span(call, &chunk, &span):
             layer_microkernels().norm_nhwc[call.wide].forward(
-                moved(call, call.x, at), moved(call, call.residual, at), chunk.rows[i],
-                chunk.width[i], &p, moved(call, call.y, at),
+                read(s, call, call.x, &span, share, 0),
+                read(s, call, call.residual, &span, share, 1), span.rows, span.width, &p,
+                room(s, call, call.y, &span, share, 2),
             )
+            write(s, call, call.y, &span, share, 2)
 
 
 # ---- backward ----
@@ -187,21 +263,23 @@ cdef void sum_gradients_share(
     const Shape *s, const Call *call, Py_ssize_t share, int shares
 ) noexcept nogil:
     """The gradients' sums of a thread's own chunks, and what the clamp leaves of gy."""
-    cdef Py_ssize_t width = width_of(s), item, i, at
+    cdef Py_ssize_t width = width_of(s), item
     cdef double *sums
     cdef NormParameters p
     cdef Chunk chunk
+    cdef Span span
     for item in range(first_item(s, share, shares), first_item(s, share + 1, shares)):
-        chunk = chunk_of(s, item)
+        chunk, span = chunk_of(s, item), nothing()
         sums = call.workspace + item * 2 * width
         p = parameters_of(call, s.images * width, chunk.image * width)
         zero(sums, 2 * width)
-        for i in range(chunk.parts):
-            at = chunk.first[i]
+        while next_span(call, &chunk, &span):
             layer_microkernels().norm_nhwc[call.wide].gradient_sums(
-                moved(call, call.gy, at), moved(call, call.x, at), moved(call, call.y, at),
-                chunk.rows[i], chunk.width[i], &p, moved(call, call.masked, at), sums, width,
+                read(s, call, call.gy, &span, share, 0), read(s, call, call.x, &span, share, 1),
+                read(s, call, call.y, &span, share, 2), span.rows, span.width, &p,
+                room(s, call, call.masked, &span, share, 3), sums, width,
             )
+            write(s, call, call.masked, &span, share, 3)
 
 
 cdef void finish_unit(const Shape *s, const Call *call, Py_ssize_t number) noexcept nogil:
@@ -234,20 +312,21 @@ cdef void write_gradients_share(
 ) noexcept nogil:
     """gx of a thread's own chunks, the last first: see write_share."""
     cdef char *gy = call.gy if call.masked == NULL else call.masked
-    cdef Py_ssize_t width = width_of(s), item, i, at
+    cdef Py_ssize_t width = width_of(s), item
     cdef NormParameters p
     cdef Chunk chunk
+    cdef Span span
     for item in reversed(range(first_item(s, share, shares), first_item(s, share + 1, shares))):
-        chunk = chunk_of(s, item)
+        chunk, span = chunk_of(s, item), nothing()
         p = parameters_of(call, s.images * width, chunk.image * width)
         if call.activation == FROM_RESULT:
             p.activation = LINEAR
-        for i in range(chunk.parts):
-            at = chunk.first[i]
+        while next_span(call, &chunk, &span):
             layer_microkernels().norm_nhwc[call.wide].gradient(
-                moved(call, gy, at), moved(call, call.x, at), chunk.rows[i], chunk.width[i], &p,
-                moved(call, call.gx, at),
+                read(s, call, gy, &span, share, 0), read(s, call, call.x, &span, share, 1),
+                span.rows, span.width, &p, room(s, call, call.gx, &span, share, 2),
             )
+            write(s, call, call.gx, &span, share, 2)
 
 
 cdef class NormNhwc(Norm):
@@ -255,12 +334,14 @@ cdef class NormNhwc(Norm):
 
     cdef Shape shape
     cdef Py_ssize_t units
+    cdef readonly Py_ssize_t stage    # bytes that a thread needs for bfloat16
     cdef Py_ssize_t blocks       # of sums over chunks
 
     def __cinit__(self, dict fields, double work):
         self.shape, self.work = fields, work
         self.items = self.shape.images * self.shape.chunks
         self.units = self.shape.images * self.shape.groups
+        self.stage = 4 * ROOMS * room_size(&self.shape)
         self.blocks = self.shape.images * ((2 * width_of(&self.shape) + SUMS - 1) // SUMS)
 
     cdef void forward_all(self, const Call *call, int threads) noexcept nogil:

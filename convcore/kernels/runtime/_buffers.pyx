@@ -24,6 +24,8 @@ cdef class Buffers:
         """
         if type(array) is not ndarray and hasattr(array, "refuse"):
             array.refuse()
+        if self.count == 9:
+            raise BufferError("a kernel borrows more than nine arrays")
         PyObject_GetBuffer(
             array, &self.views[self.count], PyBUF_STRIDED if write else PyBUF_STRIDED_RO
         )

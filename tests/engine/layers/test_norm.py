@@ -121,3 +121,58 @@ def test_bits_do_not_depend_on_the_number_of_threads(rng, threads):
             threads(n)
             found.add(norm.forward(array, None, None, EPS)[0].tobytes())
         assert len(found) == 1
+
+
+def bfloat16_of(array):
+    """Return an array of bfloat16 whose channels run fastest."""
+    dtype = pytest.importorskip("ml_dtypes").bfloat16
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)).astype(dtype), -1, 1)
+
+
+# Rows of one pixel or several, with a rest; rows longer than the stage; images by themselves.
+BFLOAT16_CASES = [
+    ((3, 8, 5, 6), None), ((2, 300, 7, 3), None), ((5, 2100, 3, 1), None), ((1, 3, 211, 5), None),
+    ((70, 40), None), ((3, 8, 5, 6), 4), ((2, 96, 9, 7), 96),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "groups"), BFLOAT16_CASES)
+@pytest.mark.parametrize("activation", CLAMPS)
+@pytest.mark.parametrize("with_result", [False, True])
+def test_bfloat16_is_computed_in_float32_and_rounded_once(
+    shape, groups, activation, with_result, rng, threads
+):
+    x, residual, grad = (bfloat16_of(rng.standard_normal(shape) + 2) for _ in range(3))
+    residual = residual if with_result else None
+    weight, bias = (rng.standard_normal(shape[1]).astype("f4") for _ in range(2))
+    assert norm.reads(x, groups)
+
+    def passes(cast, result):
+        x_, residual_, grad_ = (None if a is None else cast(a) for a in (x, residual, grad))
+        y, statistics = norm.forward(
+            x_, weight, bias, EPS, groups, residual=residual_, activation=activation
+        )
+        y_ = cast(result) if with_result else None
+        return (
+            y,
+            statistics,
+            *norm.backward(grad_, x_, weight, bias, EPS, statistics, False, groups, activation, y_),
+        )
+
+    result = passes(lambda array: array, x)[0]
+    wide = passes(lambda array: array.astype("f4", order="K"), result)
+    for count in (1, 3):
+        threads(count)
+        found = passes(lambda array: array, result)
+        for place, (one, right) in enumerate(zip(found, wide, strict=True)):
+            dtype = x.dtype if place in (0, 2, 3) else right.dtype
+            assert one.dtype == dtype
+            right = right.astype(dtype).astype("f4") if place in (0, 2, 3) else right
+            np.testing.assert_array_equal(one.astype(right.dtype), right)
+
+
+def test_bfloat16_of_nchw_is_not_read(rng):
+    dtype = pytest.importorskip("ml_dtypes").bfloat16
+    assert not norm.reads(rng.standard_normal(SHAPE).astype(dtype))
+    assert not norm.reads(rng.standard_normal(SHAPE).astype("f2"))
+    assert norm.reads(rng.standard_normal(SHAPE).astype("f4"))
