@@ -221,7 +221,7 @@ def _prepared(layer: Layer, pass_name: str, arrays: dict[str, Any], prepacked: b
         "input_grad": (executables.input_grad_executable, gy, w, ((layer.h, layer.w),)),
         "weight_grad": (executables.weight_grad_executable, x, gy, (layer.kernel,)),
     }[pass_name]
-    last = (True,) if prepacked and pass_name == "forward" else last
+    last = (executables.WIDE, True) if prepacked and pass_name == "forward" else last
     shapes = (left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype)
     # Not the cached one, which was made with the constant's first value.
     call = make.__wrapped__(*shapes, current(), *layer.steps.values(), *last)

@@ -9,20 +9,20 @@ and gradients of any order come for free.  A transposed convolution is `_input_g
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from convcore import engine
 from convcore._tensor import Tensor, wrap
+from convcore.autograd.casting import here
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
-from convcore.engine.conv.algorithms.selection import selected
 from convcore.engine.conv.epilogue import Activation
 from convcore.engine.geometry import Steps, make_geometry, per_axis
 from convcore.engine.ranks import of_rank
+from convcore.engine.runtime.casts import astype
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.axes import expand_to
 from convcore.functions._support.conv_errors import ConvError, conv_error
@@ -41,6 +41,8 @@ __all__ = [
     "conv_transpose2d",
     "conv_transpose3d",
 ]
+
+_SINGLE = np.dtype(np.float32)
 
 Needs = tuple[bool, ...]
 # An activation as the engine takes it, and its gradient from that of its result and the result.
@@ -271,9 +273,22 @@ def _is_batched(rank: int, input: Any, weight: Any, bias: Any) -> bool:
     ):
         raise ConvError(TypeError("input, weight and bias must be tensors"))
     ndim = input._array.ndim
+    if input._array.dtype.char == "E" != weight._array.dtype.char and not here.inside:
+        raise ConvError(TypeError("autocast alone leaves weights as they are"))
     if weight._array.ndim != rank + 2 or not rank < ndim <= rank + 2:
         raise ConvError(ValueError("input or weight has another number of axes"))
     return ndim == rank + 2
+
+
+class _Kernel(NamedTuple):
+    """What a gradient needs to know of the weights."""
+
+    sizes: Sequence[int]
+    dtype: np.dtype
+
+    @classmethod
+    def of(cls, w: Tensor) -> _Kernel:
+        return cls(w._array.shape[2:], w._array.dtype)
 
 
 # The three bilinear maps.  `needs` and the results of a backward go with the recorded inputs.
@@ -290,7 +305,7 @@ def _forward(
         return _forward_fused(x, w, bias, b, steps, fused)
     out = wrap(_computed(engine.conv_forward, x._array, w._array, b, steps))
     if mode.enabled:
-        backward = partial(_forward_backward, x._array.shape[2:], w._array.shape[2:], steps)
+        backward = partial(_forward_backward, x._array.shape[2:], _Kernel.of(w), steps)
         record("ConvolutionBackward0", (x, w, bias), out, backward, _needed(x, w))
         describe(out, steps=steps, bias=bias, transposed=False)
     return out
@@ -321,7 +336,7 @@ def _forward_fused(
     forward = partial(engine.conv_forward, activation=activation)
     out = wrap(_computed(forward, x._array, w._array, b, steps))
     if mode.enabled:
-        backward = partial(_forward_backward, x._array.shape[2:], w._array.shape[2:], steps)
+        backward = partial(_forward_backward, x._array.shape[2:], _Kernel.of(w), steps)
         record(
             "ConvolutionActivationBackward0",
             (x, w, bias),
@@ -334,7 +349,7 @@ def _forward_fused(
 
 def _forward_backward(
     sizes: Sequence[int],
-    kernel: Sequence[int],
+    kernel: _Kernel,
     steps: Steps,
     needs: Needs,
     grad: Tensor,
@@ -344,7 +359,7 @@ def _forward_backward(
     return (
         _input_grad(grad, conj(w), sizes, steps) if needs[0] else None,
         _weight_grad(conj(x), grad, kernel, steps) if needs[1] else None,
-        _bias_grad(grad) if needs[2] else None,
+        _bias_grad(grad, kernel.dtype) if needs[2] else None,
     )
 
 
@@ -352,7 +367,7 @@ def _input_grad(y: Tensor, w: Tensor, sizes: Sequence[int], steps: Steps) -> Ten
     """Return the input gradient x of a convolution with these input sizes from its output's, y."""
     out = wrap(_computed(engine.conv_input_grad, y._array, w._array, sizes, steps))
     if mode.enabled:
-        backward = partial(_transposed_backward, w._array.shape[2:], steps)
+        backward = partial(_transposed_backward, _Kernel.of(w), steps)
         record("ConvolutionBackwardBackward0", (y, w, None), out, backward, _needed(y, w))
     return out
 
@@ -367,25 +382,28 @@ def _transposed(
     transpose = partial(engine.conv_transpose, output_padding=output_padding)
     out = wrap(ignore_errstate(_computed, transpose, y._array, w._array, b, steps))
     if mode.enabled:
-        backward = partial(_transposed_backward, w._array.shape[2:], steps)
+        backward = partial(_transposed_backward, _Kernel.of(w), steps)
         record("ConvolutionBackward0", (y, w, bias), out, backward, _needed(y, w))
         describe(out, steps=steps, bias=bias, transposed=True, output_padding=output_padding)
     return out
 
 
 def _transposed_backward(
-    kernel: Sequence[int], steps: Steps, needs: Needs, grad: Tensor, y: Tensor, w: Tensor
+    kernel: _Kernel, steps: Steps, needs: Needs, grad: Tensor, y: Tensor, w: Tensor
 ) -> tuple:
     return (
         _forward(grad, conj(w), None, steps) if needs[0] else None,
         _weight_grad(grad, conj(y), kernel, steps) if needs[1] else None,
-        _bias_grad(grad) if needs[2] else None,
+        _bias_grad(grad, kernel.dtype) if needs[2] else None,
     )
 
 
-def _weight_grad(x: Tensor, y: Tensor, kernel: Sequence[int], steps: Steps) -> Tensor:
+def _weight_grad(x: Tensor, y: Tensor, kernel: _Kernel, steps: Steps) -> Tensor:
     """Return the weight gradient w of a convolution from its output's gradient, y."""
-    out = wrap(_computed(engine.conv_weight_grad, x._array, y._array, kernel, steps))
+    array = _computed(engine.conv_weight_grad, x._array, y._array, kernel.sizes, steps)
+    out = wrap(
+        array if array.dtype == kernel.dtype else ignore_errstate(astype, array, kernel.dtype)
+    )
     if mode.enabled:
         backward = partial(_weight_grad_backward, x._array.shape[2:], steps)
         record("ConvolutionBackwardBackward0", (x, y), out, backward, _needed(x, y))
@@ -406,14 +424,13 @@ def _needed(left: Tensor, right: Tensor) -> tuple:
     return left if right.requires_grad else None, right if left.requires_grad else None
 
 
-def _bias_grad(grad: Tensor) -> Tensor:
+def _bias_grad(grad: Tensor, dtype: np.dtype) -> Tensor:
     """Return the bias gradient: the sum of each channel of the output gradient."""
     array = grad._array
-    dtype = array.dtype
-    if dtype.char in "fdFD":
+    if array.dtype.char in "fdFD":
         sums = engine.conv_bias_grad(array)
     else:
-        sums = ignore_errstate(engine.conv_bias_grad(array.astype(np.float32)).astype, dtype)
+        sums = ignore_errstate(engine.conv_bias_grad(astype(array, _SINGLE)).astype, dtype)
     out = wrap(sums)
     record("SumBackward1", (grad,), out, partial(_bias_grad_backward, array.shape))
     return out
@@ -429,13 +446,16 @@ def _bias_grad_backward(shape: tuple[int, ...], needs: Needs, grad: Tensor) -> T
 def _computed(
     function: Callable, left: np.ndarray, right: np.ndarray, third: Any, steps: Steps
 ) -> np.ndarray:
-    """Return one of the engine's passes of two arrays, in their own dtype.
+    """Return one of the engine's passes of two arrays, in the dtype of the first.
+
+    Beside pixels of bfloat16 weights may be float32, as autocast leaves them: they are rounded
+    where products are in bfloat16.  And a weight gradient is float32 there.
 
     third : the bias, the input's sizes or the kernel's
     """
     stride, padding, dilation, groups = steps
     try:
-        if left.dtype.char not in "fdFD":
+        if left.dtype.char not in "fdFDE":
             function = partial(_computed_in_another_dtype, function)
         return function(
             left, right, third, stride=stride, padding=padding, dilation=dilation, groups=groups
@@ -447,11 +467,11 @@ def _computed(
 def _computed_in_another_dtype(
     function: Callable, left: np.ndarray, right: np.ndarray, *rest: Any, **steps: Any
 ) -> np.ndarray:
-    """Round results of float16 and bfloat16 once; give integers if float64 holds them."""
+    """Round results of float16 once; give integers if float64 holds them."""
     dtype = left.dtype
-    if dtype != right.dtype or dtype.kind not in "fViu":
+    if dtype != right.dtype or dtype.kind not in "fiu":
         raise TypeError("dtypes that do not go together, or that nothing is computed in")
-    wide = np.dtype(np.float32 if dtype.kind in "fV" else np.float64)
+    wide = np.dtype(np.float32 if dtype.kind == "f" else np.float64)
     for third in rest:
         if isinstance(third, np.ndarray) and third.dtype != dtype:
             raise TypeError("bias must have the dtype of input")
@@ -459,10 +479,8 @@ def _computed_in_another_dtype(
     for place, array in enumerate(arrays):  # also a bias
         if isinstance(array, np.ndarray) and array.dtype == dtype:
             arrays[place] = array.astype(wide)
-    # Factors that are bfloat16 are not rounded again where products are in bfloat16.
-    with selected(precision="bf16") if dtype.kind == "V" else nullcontext():
-        result = function(*arrays, **steps)
-    if dtype.kind in "fV":
+    result = function(*arrays, **steps)
+    if dtype.kind == "f":
         return ignore_errstate(result.astype, dtype)
     # No sum of some of the products can be larger than that of all their absolute values.
     arrays = [abs(array) if isinstance(array, np.ndarray) else array for array in arrays]
@@ -533,7 +551,8 @@ def gradient_by_weight(
     try:
         _is_batched(rank, input, grad_output, None)
         _check_shapes(rank, input._array.shape, sizes, grad_output._array.shape, groups)
-        return _weight_grad(input, grad_output, sizes[2:], steps)
+        kernel = _Kernel(sizes[2:], input._array.dtype)
+        return _weight_grad(input, grad_output, kernel, steps)
     except ConvError as error:
         raise conv_error(error.cause, f"conv{rank}d", input, grad_output, None, steps) from None
 

@@ -201,12 +201,13 @@ def operands(rng: np.random.Generator, dtype: str, steps: dict[str, Any]) -> lis
 @pytest.mark.parametrize("steps", STEPS, ids=str)
 def test_bilinear_maps_have_right_first_and_second_derivatives(steps, dtype, rng):
     x, w, bias, y = operands(rng, dtype, steps)
+    kernel = maps._Kernel(KERNEL, np.dtype(dtype))
     steps = Steps(**steps)
     calls = {
         "forward": (lambda x, w, b: maps._forward(x, w, b, steps), (x, w, bias)),
         "input_grad": (lambda y, w: maps._input_grad(y, w, X[2:], steps), (y, w)),
-        "weight_grad": (lambda x, y: maps._weight_grad(x, y, KERNEL, steps), (x, y)),
-        "bias_grad": (maps._bias_grad, (y,)),
+        "weight_grad": (lambda x, y: maps._weight_grad(x, y, kernel, steps), (x, y)),
+        "bias_grad": (lambda y: maps._bias_grad(y, kernel.dtype), (y,)),
     }
     for function, leaves in calls.values():
         assert gradcheck(function, leaves, fast_mode=True)

@@ -21,7 +21,7 @@ from convcore.engine.conv.algorithms.problem import (
     PassPlan,
     Problem,
 )
-from convcore.engine.conv.algorithms.selection import Selection, current
+from convcore.engine.conv.algorithms.selection import Selection, current, selected
 from convcore.engine.geometry import (
     Geometry,
     Spatial,
@@ -33,6 +33,7 @@ from convcore.engine.geometry import (
     weight_rank,
 )
 from convcore.engine.runtime import memory
+from convcore.engine.runtime.casts import astype, bits
 from convcore.engine.runtime.checks import (
     Array,
     check_memory,
@@ -43,7 +44,13 @@ from convcore.engine.runtime.checks import (
     hashable,
     whole_elements,
 )
-from convcore.engine.runtime.layout import SplitElementsError, empty, is_channels_last, layout
+from convcore.engine.runtime.layout import (
+    SplitElementsError,
+    empty,
+    is_channels_last,
+    is_dense,
+    layout,
+)
 from convcore.kernels.conv._kernel import FloatCorrelation
 
 # Executables of each pass that are cached: a net of a few hundred layers, in a few shapes.  One
@@ -56,23 +63,26 @@ _MOST_CACHED = 1024
 Narrow = tuple[bool, bool]
 WIDE: Narrow = (False, False)
 NARROW_DTYPE = np.dtype(np.uint16)
+_SINGLE = np.dtype(np.float32)
 
 
 class Executable:
     """A kernel with the plan of its memory: allocate, run, return."""
 
-    __slots__ = ("channels_last", "kernel", "narrow", "plan", "shape", "squeeze")
+    __slots__ = ("channels_last", "dtype", "kernel", "narrow", "plan", "shape", "squeeze")
 
     def __init__(
         self,
         kernel: Any,
         plan: PassPlan,
         shape: Sequence[int],
+        dtype: np.dtype[Any],
         channels_last: bool,
         squeeze: bool,
         narrow: Narrow = WIDE,
     ) -> None:
         self.kernel, self.plan, self.shape = kernel, plan, tuple(shape)
+        self.dtype = NARROW_DTYPE if narrow[1] else dtype
         self.channels_last, self.squeeze, self.narrow = channels_last, squeeze, narrow
 
     @property
@@ -86,7 +96,7 @@ class Executable:
         """Run the pass on two arrays; `extra` and `prepacked` are what else the kernel takes."""
         plan = self.plan
         # All memory is allocated before the BLAS limit and the threads: nothing there can fail.
-        output = empty(self.shape, left.dtype, self.channels_last)
+        output = empty(self.shape, self.dtype, self.channels_last)
         threads = self.kernel.threads()
         block = memory.take(plan.shared_bytes + threads * plan.scratch_bytes)
         try:
@@ -150,6 +160,8 @@ def apply(
     """
     if type(left) is not np.ndarray or type(right) is not np.ndarray:
         left, right = checked_array(names[0], left), checked_array(names[1], right)
+    if left.dtype.char == "E":
+        return _apply_bfloat16(make, left, right, parameters, extra, names)
     if not (left.flags.aligned and right.flags.aligned):
         left, right = whole_elements(left), whole_elements(right)
     arrays = (left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype)
@@ -162,6 +174,44 @@ def apply(
     except TypeError:
         executable = _make_unhashed(make, (*arrays, selection), parameters)
     return executable(left, right, extra)
+
+
+def _apply_bfloat16(
+    make: Callable[..., Executable],
+    left: Array,
+    right: Array,
+    parameters: tuple[Any, ...],
+    extra: tuple[Any, ...],
+    names: tuple[str, str],
+) -> Array:
+    """Run a pass on pixels of bfloat16: new ones are rounded once, a weight gradient is not.
+
+    They stay so in memory where the kernel reads and writes it; weights are few.
+    """
+    dtype = left.dtype
+    gradients = make is weight_grad_executable
+    if right.dtype != dtype and (gradients or right.dtype != _SINGLE):
+        raise TypeError(f"{names[1]} must be bfloat16 as {names[0]} is, got {right.dtype.name}")
+    left = left if is_dense(left) else left.copy(order="K")
+    right = right if is_dense(right) else right.copy(order="K")
+    extra = tuple([astype(one, _SINGLE) if isinstance(one, np.ndarray) else one for one in extra])
+    right = bits(right) if gradients or right.dtype == _SINGLE else astype(right, _SINGLE)
+    left = bits(left)
+    # Factors that are bfloat16 are not rounded again.
+    with selected(precision="bf16"):
+        arrays = left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype
+        key, parameters = (*arrays, current()), (*parameters, (True, True))
+        try:
+            executable = make(*key, *parameters)
+        except TypeError:
+            executable = _make_unhashed(make, key, parameters)
+        if not executable.narrow[0]:
+            left = astype(left.view(dtype), _SINGLE)
+            right = astype(right.view(dtype), _SINGLE) if gradients else right
+        made = executable(left, right, extra)
+    if executable.narrow[1]:
+        return made.view(dtype)
+    return made if gradients else astype(made, dtype)
 
 
 def _make_unhashed(make: Any, key: tuple[Any, ...], parameters: tuple[Any, ...]) -> Executable:
@@ -195,8 +245,8 @@ def forward_executable(
     w: Operand,
     selection: Selection,
     steps: Steps,
-    prepacked: bool = False,
     narrow: Narrow = WIDE,
+    prepacked: bool = False,
 ) -> Executable:
     """Make the forward pass; prepacked: for weights that stay as they are."""
     size = common_itemsize(("input", w.dtype if narrow[0] else x.dtype), ("weight", w.dtype))
@@ -208,7 +258,12 @@ def forward_executable(
 
 @_cached
 def input_grad_executable(
-    y: Operand, w: Operand, selection: Selection, steps: Steps, input_size: Spatial
+    y: Operand,
+    w: Operand,
+    selection: Selection,
+    steps: Steps,
+    input_size: Spatial,
+    narrow: Narrow = WIDE,
 ) -> Executable:
     """Make the input gradient."""
     rank = weight_rank(w.shape)
@@ -218,7 +273,7 @@ def input_grad_executable(
     x_shape = (y.shape[0], w.shape[1] * max(groups, 1), *sizes)
     g = make_geometry(x_shape, w.shape, *steps)
     check_output("grad_output", y.shape, g)
-    return _input_grad(g, "grad_output", y, w, selection, squeeze)
+    return _input_grad(g, "grad_output", y, w, selection, squeeze, narrow)
 
 
 @_cached
@@ -235,8 +290,8 @@ def transpose_executable(
     stride, padding, dilation, groups = steps
     g = transposed_geometry(x.shape, w.shape, stride, padding, output_padding, dilation, groups)
     made = _input_grad(g, "input", x, w, selection, squeeze, narrow)
-    parts = made.kernel, made.plan, made.shape, made.channels_last, squeeze, made.narrow
-    return TransposedExecutable(*parts)
+    parts = made.kernel, made.plan, made.shape, made.dtype, made.channels_last
+    return TransposedExecutable(*parts, squeeze, made.narrow)
 
 
 def _input_grad(
@@ -255,10 +310,16 @@ def _input_grad(
 
 @_cached
 def weight_grad_executable(
-    x: Operand, y: Operand, selection: Selection, steps: Steps, kernel_size: Spatial
+    x: Operand,
+    y: Operand,
+    selection: Selection,
+    steps: Steps,
+    kernel_size: Spatial,
+    narrow: Narrow = WIDE,
 ) -> Executable:
-    """Make the weight gradient."""
-    size = common_itemsize(("input", x.dtype), ("grad_output", y.dtype))
+    """Make the weight gradient; narrow: both arrays, and never the gradient."""
+    dtypes = [_SINGLE if narrow[0] else one.dtype for one in (x, y)]
+    size = common_itemsize(("input", dtypes[0]), ("grad_output", dtypes[1]))
     if len(x.shape) != len(y.shape):
         raise ValueError(
             "input and grad_output must have as many axes as each other, "
@@ -278,7 +339,7 @@ def weight_grad_executable(
     g = make_geometry(x.shape, (y.shape[1], x.shape[1] // max(groups, 1), *kernel), *steps)
     check_output("grad_output", y.shape, g)
     check_memory(g.weight_shape, size)
-    return _chosen(WEIGHT_GRAD, g, g.weight_shape, x, y, selection)
+    return _chosen(WEIGHT_GRAD, g, g.weight_shape, x, y, selection, narrow=(narrow[0], False))
 
 
 def _chosen(
@@ -298,9 +359,10 @@ def _chosen(
     """
     last = any(is_channels_last(one.shape, one.strides) for one in (left, right))
     a, b = (layout(one.shape, one.strides, one.dtype.itemsize) for one in (left, right))
-    problem = Problem(pass_name, g, right.dtype, a, b, last, prepacked)
+    dtype = _SINGLE if right.dtype == NARROW_DTYPE else right.dtype
+    problem = Problem(pass_name, g, dtype, a, b, last, prepacked)
     if narrow != WIDE:
         narrow = narrowest(problem, selection, narrow)
         problem = problem._replace(narrow_left=narrow[0], narrow_output=narrow[1])
     kernel, plan = choose(problem, selection)
-    return Executable(kernel, plan, shape, last, squeeze, narrow)
+    return Executable(kernel, plan, shape, problem.dtype, last, squeeze, narrow)

@@ -45,9 +45,10 @@ def conv_forward(
     Parameters
     ----------
     input : (N, C_in, *sizes) or (C_in, *sizes); float32, float64, complex64 or complex128
-        One to three spatial axes; any strides.
-    weight : (C_out, C_in/G, *kernel), the same dtype
-    bias : (C_out,), the same dtype, or None
+        One to three spatial axes; any strides.  Or bfloat16, of ml_dtypes: results are rounded
+        once, and weight gradients are float32.
+    weight : (C_out, C_in/G, *kernel), the same dtype, or float32 beside bfloat16
+    bias : (C_out,), the weight's dtype, or None
     stride, dilation : int, or one int a spatial axis; at least 1
     padding : int, one int an axis, one (before, after) pair an axis, 'same' or 'valid'
     groups : int, a divisor of C_in and C_out
@@ -96,11 +97,13 @@ def conv_forward(
            [20., 24.]])
     """
     if bias is not None:
-        weight = checked_array("weight", weight)
+        weight = checked_array("weight", weight, bfloat16=True)
         bias = checked_bias(bias, weight.dtype, weight.shape[0] if weight.ndim else 0)
     extra: tuple = (bias,)
     if activation is not None:
-        extra += activation_parameters(activation, checked_array("weight", weight).dtype)
+        weight = checked_array("weight", weight, bfloat16=True)
+        dtype = np.dtype(np.float32) if weight.dtype.char == "E" else weight.dtype
+        extra += activation_parameters(activation, dtype)
     steps = stride, padding, dilation, groups
     return apply(forward_executable, input, weight, steps, extra)
 

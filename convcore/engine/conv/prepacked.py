@@ -132,7 +132,7 @@ class PrepackedConvolution:
     def _executable(self, *key: Any) -> Executable:
         w, (*array, narrow, selection) = self.weight, key
         arrays = *array, w.shape, w.strides, w.dtype
-        return forward_executable(*arrays, selection, *self._parameters, True, narrow)
+        return forward_executable(*arrays, selection, *self._parameters, narrow, True)
 
     def _prepare(self, *key: Any) -> _Prepared:
         w, executable = self.weight, self._executable(*key)

@@ -30,15 +30,17 @@ def check_dtype(name: str, dtype: np.dtype[Any]) -> None:
         )
 
 
-def checked_array(name: str, value: Any) -> Array:
-    """Return value as a plain ndarray; TypeError if it is none, or a masked one."""
-    if value.__class__ is np.ndarray:
-        check_dtype(name, value.dtype)
-        return value
-    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
+def checked_array(name: str, value: Any, bfloat16: bool = False) -> Array:
+    """Return value as a plain ndarray; TypeError if it is none, or a masked one.
+
+    bfloat16 : whether it may be of that dtype too, which only some of the engine reads.
+    """
+    is_plain = value.__class__ is np.ndarray
+    if not is_plain and (not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray)):
         raise TypeError(f"{name} must be a numpy.ndarray, got {type(value).__name__}")
-    check_dtype(name, value.dtype)
-    return plain(value)
+    if not (bfloat16 and value.dtype.char == "E"):
+        check_dtype(name, value.dtype)
+    return value if is_plain else plain(value)
 
 
 def plain(array: Array) -> Array:
@@ -50,7 +52,7 @@ def plain(array: Array) -> Array:
 
 def checked_bias(bias: Any, dtype: np.dtype[Any], channels: int) -> Array:
     """Return bias, contiguous; an error unless it is one number a channel, of the same dtype."""
-    bias = checked_array("bias", bias)
+    bias = checked_array("bias", bias, bfloat16=True)
     if bias.dtype != dtype:
         raise TypeError(
             "Input type and bias type should be the same: "

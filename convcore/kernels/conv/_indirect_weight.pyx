@@ -16,7 +16,7 @@ from convcore.kernels.conv._indirection cimport Rows, pack_pixels, point
 from convcore.kernels.conv._kernel cimport FloatWeightGradient
 from convcore.kernels.conv._partials cimport chunk_begin
 from convcore.kernels.runtime._isa cimport BFLOAT16_BLOCK, bfloat16, microkernels
-from convcore.kernels.runtime._vectors cimport copy, zero
+from convcore.kernels.runtime._vectors cimport copy, element, zero
 
 cdef struct Job:
     bint bfloat16                # products of words
@@ -115,8 +115,9 @@ cdef void weight_item(
     for block in range(begin, end):
         add_block(
             job, o, c, t0, t1, block_begin(&job.blocks, block), block_end(&job.blocks, block),
-            x + (group * job.c + c0) * job.x.window.s_c, x + job.x.size,
-            gy + (group * job.o + o0) * job.gy.window.s_c, gy + job.gy.size, scratch,
+            element(x, (group * job.c + c0) * job.x.window.s_c, job.x.narrow), x + job.x.size,
+            element(gy, (group * job.o + o0) * job.gy.window.s_c, job.gy.narrow),
+            gy + job.gy.size, scratch,
             block == begin,
         )
     gw += (partial * job.groups + group) * job.o * K

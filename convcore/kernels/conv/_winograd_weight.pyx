@@ -13,6 +13,7 @@ Work items are (group, block of o, phase, block of c, run of tiles); see _partia
 from convcore.kernels.conv._kernel cimport FloatWeightGradient
 from convcore.kernels.conv._partials cimport chunk_begin
 from convcore.kernels.runtime._isa cimport Filters, Tiling, Transforms, filters, microkernels
+from convcore.kernels.runtime._vectors cimport element
 
 cdef struct Phase:
     Tiling x
@@ -55,15 +56,15 @@ cdef void add_tiles(
     cdef float *v = scratch + job.v_first
     cdef float *sums = scratch + job.sum_first
     t.gradients(
-        &job.gy, gy + (group * job.o + o0) * job.gy.channel, o1 - o0, first, end, scratch,
-        job.z_tile, job.z_point,
+        &job.gy, element(gy, (group * job.o + o0) * job.gy.channel, job.gy.narrow), o1 - o0, first,
+        end, scratch, job.z_tile, job.z_point,
     )
     for p in range(job.c_block // panel):
         c = c0 + p * panel
         if c < job.c:
             t.data(
-                &phase.x, x + (group * job.c + c) * phase.x.channel, min(panel, job.c - c), first,
-                end, v + p * count * panel, panel, job.v_point,
+                &phase.x, element(x, (group * job.c + c) * phase.x.channel, phase.x.narrow),
+                min(panel, job.c - c), first, end, v + p * count * panel, panel, job.v_point,
             )
     for i in range(t.points):
         microkernels().product(

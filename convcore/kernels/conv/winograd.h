@@ -239,7 +239,9 @@ static void OF(winograd_gradients)(const convcore_tiling *at, const float *gy, p
                                    ptrdiff_t first, ptrdiff_t end, float *v, ptrdiff_t tile,
                                    ptrdiff_t point)
 {
-    OF(all_to_points)(at, 0, M, OF(gradient_line), gy, channels, first, end, v, tile, point);
+    /* What memory holds is asked at each load: gradients' tiles are few beside the products. */
+    OF(all_to_points)(at, at->narrow, M, OF(gradient_line), gy, channels, first, end, v, tile,
+                      point);
 }
 
 /* ---- points to tiles of outputs ---- */

@@ -125,7 +125,7 @@ def test_a_kernel_that_fails_gives_its_workspace_back(monkeypatch):
     monkeypatch.setattr(memory, "give", taken.append)
     plan = PassPlan("none", "", 8, 1, scratch=3, shared=5)
     with pytest.raises(OverflowError, match="no kernel"):
-        executables.Executable(Failing(), plan, (1, 1, 1), False, False)(X, W, ())
+        executables.Executable(Failing(), plan, (1, 1, 1), X.dtype, False, False)(X, W, ())
     assert taken == [8 * (2 * 3 + 5), "block"]
 
 

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from properties import few
 
 import convcore
-from convcore.engine import conv_forward, conv_input_grad
+from convcore.engine import conv_forward, conv_input_grad, conv_transpose, conv_weight_grad
 from convcore.engine.conv.algorithms.selection import current, selected
 from convcore.engine.conv.executables import NARROW_DTYPE, transpose_executable
 from convcore.engine.conv.prepacked import PrepackedConvolution
 from convcore.engine.runtime import layout, memory
-from convcore.kernels.layers._widen import widen
+from convcore.kernels.runtime._casts import widen
 
 
 def rounded(array):
@@ -204,3 +204,86 @@ def test_widening_keeps_every_bit(count):
     y = np.full(count + 1, 7, "f4")
     widen(x, y, count)
     assert np.array_equal(y[:count].view(np.uint32), x.astype(np.uint32) << 16) and y[count] == 7
+
+
+# The passes of arrays of bfloat16, as a net in mixed precision makes them.
+
+
+def operands(rng, name, channels_last):
+    """Return a layer's input, weight and bias in float32 that bfloat16 has, and its steps."""
+    shape, channels, kernel, steps, _, _ = LAYERS[name]
+    size = (kernel,) * (len(shape) - 2) if isinstance(kernel, int) else kernel
+    x = drawn(rng, shape)
+    w = drawn(rng, (channels, shape[1] // steps.get("groups", 1), *size))
+    x, w = (a if channels_last else np.ascontiguousarray(a) for a in (x, w))
+    return x, w, widened(rounded(rng.standard_normal(channels).astype("f4"))), steps
+
+
+def passes(x, w, bias, grad, steps):
+    """Return the results of the passes."""
+    sizes, kernel = x.shape[2:], w.shape[2:]
+    return (
+        conv_forward(x, w, bias, **steps),
+        conv_input_grad(grad, w, sizes, **steps),
+        conv_weight_grad(x, grad, kernel, **steps),
+    )
+
+
+@pytest.mark.parametrize("channels_last", [True, False])
+@pytest.mark.parametrize("name", LAYERS)
+def test_passes_of_bfloat16_are_rounded_once(name, channels_last, rng, threads):
+    dtype = pytest.importorskip("ml_dtypes").bfloat16
+    x, w, bias, steps = operands(rng, name, channels_last)
+    grad = drawn(rng, conv_forward(x, w, **steps).shape)
+    grad = grad if channels_last else np.ascontiguousarray(grad)
+    exact = passes(*(a.astype("f8", order="K") for a in (x, w, bias, grad)), steps)
+    results = []
+    for count in (1, 2, 3):
+        threads(count)
+        for kind in (dtype, "f4"):  # of the weights
+            pixels = [a.astype(dtype, order="K") for a in (x, grad)]
+            weights = [a.astype(kind, order="K") for a in (w, bias)]
+            found = passes(pixels[0], *weights, pixels[1], steps)
+            assert [a.dtype for a in found] == [dtype, dtype, np.float32]
+            for one, right in zip(found, exact, strict=True):
+                # Half a unit of bfloat16, and what Winograd's method loses.
+                slack = np.abs(right) * 2**-8 * (one.dtype == dtype) + 1e-4 * np.abs(right).max()
+                assert np.all(np.abs(one.astype("f8") - right) <= slack)
+            results.append([a.tobytes() for a in found])
+    assert all(result == results[0] for result in results)
+
+
+def test_transposed_convolution_of_bfloat16_has_a_bias(rng):
+    dtype = pytest.importorskip("ml_dtypes").bfloat16
+    for channels, groups in ((48, 1), (3, 3)):
+        x, w = drawn(rng, (2, channels, 7, 9)), drawn(rng, (channels, 24, 2, 2))
+        bias = widened(rounded(rng.standard_normal(24 * groups).astype("f4")))
+        exact = conv_transpose(*(a.astype("f8") for a in (x, w, bias)), stride=2, groups=groups)
+        given = (a.astype(dtype, order="K") for a in (x, w, bias))
+        made = conv_transpose(*given, stride=2, groups=groups)
+        assert made.dtype == dtype
+        assert np.all(np.abs(made.astype("f8") - exact) <= np.abs(exact) * 2**-8 + 1e-5)
+
+
+def test_arrays_of_bfloat16_may_have_gaps_and_activations(rng):
+    dtype = pytest.importorskip("ml_dtypes").bfloat16
+    x, w, bias, steps = operands(rng, "1x1", True)
+    given = [np.repeat(a, 2, axis=0)[::2].astype(dtype, order="K") for a in (x, w)]
+    spread = np.zeros((*x.shape[:3], 2 * x.shape[3]), dtype)[..., ::2]
+    spread[...] = given[0]
+    wanted = conv_forward(*given, bias.astype(dtype), activation="relu", **steps)
+    found = conv_forward(spread, given[1], bias.astype(dtype), activation="relu", **steps)
+    np.testing.assert_allclose(found.astype("f4"), wanted.astype("f4"), rtol=2**-7)
+    assert (wanted.astype("f4") >= 0).all() and wanted.astype("f4").max() > 1
+
+
+@pytest.mark.parametrize("kind", ["f8", "f2", "i4"])
+def test_other_dtypes_beside_bfloat16_are_refused(kind):
+    dtype = pytest.importorskip("ml_dtypes").bfloat16
+    x, w, grad = np.ones((1, 2, 3, 3), dtype), np.ones((4, 2, 1, 1)), np.ones((1, 4, 3, 3))
+    with pytest.raises(TypeError, match="weight must be"):
+        conv_forward(x, w.astype(kind))
+    with pytest.raises(TypeError, match="grad_output must be bfloat16 as input is, got"):
+        conv_weight_grad(x, grad.astype("f4"), (1, 1))
+    with pytest.raises(TypeError, match="bias must"):
+        conv_forward(x, w.astype("f4"), np.ones(4, kind))

@@ -28,13 +28,18 @@ CHANNELS = 256
 
 
 def packs_input(problem: Problem) -> bool:
-    """Return whether the input is copied: whole vectors of a pixel's own channels are read."""
-    return problem.left.strides[1] != 1 or problem.c % _isa.lanes() > 0
+    """Return whether the input is copied: whole vectors of a pixel's own floats are read."""
+    return problem.narrow_left or problem.left.strides[1] != 1 or problem.c % _isa.lanes() > 0
 
 
 def _packs_gradients(problem: Problem, bfloat16: bool) -> bool:
     """Return whether a block's own gradients are copied before words are made of them, or none."""
-    return not bfloat16 or problem.right.strides[1] != 1 or problem.o % _isa.lanes() > 0
+    return (
+        not bfloat16
+        or problem.narrow_left
+        or problem.right.strides[1] != 1
+        or problem.o % _isa.lanes() > 0
+    )
 
 
 def _views(problem: Problem, bfloat16: bool = False) -> tuple[Fields, Fields, Blocks]:
@@ -76,7 +81,7 @@ def weight_gradient(
     problem: Problem, name: str, bfloat16: bool = False
 ) -> tuple[IndirectWeightGradient, PassPlan]:
     """Return the kernel and its plan; bfloat16: whether factors are rounded to it."""
-    g, lanes = problem.geometry, _isa.lanes()
+    g, lanes, narrow = problem.geometry, _isa.lanes(), problem.narrow_left
     x, gy, blocks = _views(problem, bfloat16)
     most = most_seen(problem, bfloat16)
     seen = most if packs_input(problem) else 0
@@ -111,8 +116,8 @@ def weight_gradient(
     job = problem.job(plan) | cuts
     job |= {
         "bfloat16": bfloat16,
-        "x": x | {"bfloat16": False, "pitch": pitch, "pixel": sum_row},
-        "gy": gy | {"bfloat16": False, "pitch": pitch, "pixel": gy_row},
+        "x": x | {"bfloat16": False, "narrow": narrow, "pitch": pitch, "pixel": sum_row},
+        "gy": gy | {"bfloat16": False, "narrow": narrow, "pitch": pitch, "pixel": gy_row},
         "blocks": asdict(blocks),
         "sum_row": sum_row,
         "pointers": zeros,

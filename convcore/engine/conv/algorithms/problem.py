@@ -26,7 +26,8 @@ class Problem(NamedTuple):
     grad_output and weight, or input and grad_output.  ``channels_last`` is the result's format.
     ``prepacked`` says that the weights stay as they are, and the caller keeps them packed.
     ``narrow_left`` and ``narrow_output`` say that ``left`` and the result are bfloat16 in memory;
-    products and sums are of ``dtype`` all the same, and each result is rounded once.
+    of a weight gradient ``left`` and ``right`` are.  Products and sums are of ``dtype`` all the
+    same, and each result is rounded once.
     """
 
     pass_name: str
@@ -158,8 +159,9 @@ def reads_float32(problem: Problem) -> str | None:
 def not_by_pixel(problem: Problem) -> str | None:
     """Return why channels in bfloat16 do not lie side by side, or None if they do."""
     if problem.pass_name == WEIGHT_GRAD:
-        return "a weight gradient"
-    if problem.channels_last and (not problem.narrow_left or problem.left.strides[1] == 1):
+        if problem.left.strides[1] == problem.right.strides[1] == 1:
+            return None
+    elif problem.channels_last and (not problem.narrow_left or problem.left.strides[1] == 1):
         return None
     return "its channels do not lie side by side in memory"
 

@@ -313,9 +313,10 @@ def _tiles_first(problem: Problem, size: Size) -> Fields:
 def _weight_gradient(problem: Problem) -> tuple[WinogradWeightGradient, PassPlan]:
     g, size, w = problem.geometry, _best_size(problem), problem.output
     panel, tiles, c = _isa.panel(), _all_tiles(problem, size), problem.c
+    narrow = {"narrow": problem.narrow_left}
     phases = [
         {
-            "x": input_tiling(problem, size, remainders),
+            "x": input_tiling(problem, size, remainders) | narrow,
             "filters": filters_of(g.axes, size, w, remainders, rotated=False)
             | {"lane": w.strides[1], "sum": 0},
         }
@@ -350,7 +351,7 @@ def _weight_gradient(problem: Problem) -> tuple[WinogradWeightGradient, PassPlan
         multiply_adds=done,
     )
     job = problem.job(plan) | {
-        "gy": output_tiling(problem, size, problem.right),
+        "gy": output_tiling(problem, size, problem.right) | narrow,
         "transforms": size.number,
         "c_block": c_block,
         "c_blocks": -(-c // c_block),
