@@ -47,6 +47,26 @@ def _padding(args: tuple, kwargs: dict) -> Any:
 # Other code for the functions
 
 
+def _keeps_parameters(function: Callable, dtype: Any) -> bool:
+    """Return whether a function takes parameters of float32 beside an input of bfloat16.
+
+    Layers do, and round them where they are multiplied.
+    """
+    return dtype is _dtype.bfloat16 and function.__name__ in _ops.LAYERS
+
+
+def _cast_input(args: tuple, kwargs: dict, dtype: Any) -> tuple[tuple, dict]:
+    """Cast a layer's input, and its parameters only if they are not float32."""
+    named = {**dict(enumerate(args)), **kwargs}
+    for name, value in named.items():
+        is_float32 = isinstance(value, Tensor) and value.dtype is _dtype.float32
+        if name in (0, "input") or not is_float32:
+            named[name] = cast(value, dtype)
+    return tuple([named[place] for place in range(len(args))]), {
+        name: named[name] for name in kwargs
+    }
+
+
 def _casting(function: types.FunctionType, target: Callable[[tuple, dict], Any]) -> Callable:
     """Return a function that casts operands as autocast of this thread does, and calls another."""
 
@@ -56,7 +76,9 @@ def _casting(function: types.FunctionType, target: Callable[[tuple, dict], Any])
         dtype = target(args, kwargs)
         here.inside = True
         try:
-            if dtype is not None:
+            if _keeps_parameters(function, dtype):
+                args, kwargs = _cast_input(args, kwargs, dtype)
+            elif dtype is not None:
                 args = tuple([cast(value, dtype) for value in args])
                 kwargs = {name: cast(value, dtype) for name, value in kwargs.items()}
             return function(*args, **kwargs)

@@ -18,6 +18,10 @@ LOWER = {
     "products": "addbmm",
 }
 
+# Of these, those that take float32 parameters beside an input of bfloat16.
+_LAYERS = "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linear"
+LAYERS = frozenset(_LAYERS.split())
+
 # In float32: what loses too much otherwise, and what has no kernel of lower precision in PyTorch.
 FLOAT32 = {
     "complex_parts": "polar view_as_complex",

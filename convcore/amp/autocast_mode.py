@@ -49,8 +49,10 @@ class autocast(Casting):
     and so give it; losses, 3-d pools and the functions of linear algebra cast theirs to float32;
     `cat` and `stack` take the widest of their operands'; all others compute in the dtype that they
     are given.  The lists are PyTorch's for the CPU.  Parameters stay float32, and so do their
-    gradients; each is cast once within the outermost context, unless it changes.  float64, complex
-    and integer tensors are left as they are, and so are calls with ``out=``.
+    gradients.  Convolutions and linear layers in bfloat16 round them where they are multiplied, and
+    do not round their gradients; elsewhere each is cast once within the outermost context, unless
+    it changes.  float64, complex and integer tensors are left as they are, and so are calls with
+    ``out=``.
 
     The state is the thread's own.  A backward pass belongs outside, as in PyTorch.
 

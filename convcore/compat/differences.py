@@ -5,12 +5,17 @@ Rounding is no difference.
 
 from __future__ import annotations
 
+_AUTOCAST = (
+    "layers round float32 parameters where they are multiplied, and not their gradients; what "
+    "changes inside is cast again; needs the extra [bfloat16]"
+)
+
 DIFFERENCES = {
     "torch.Tensor.cuda": "raises: convcore computes on the CPU",
     "torch.Tensor.detach_": "detaches the views that were made before too",
     "torch.Tensor.to_sparse": "raises: all tensors are dense",
     "torch.bfloat16": "needs the extra [bfloat16]",
-    "torch.autocast": "a weight that changes inside is cast again; needs the extra [bfloat16]",
+    "torch.autocast": _AUTOCAST,
     "torch.compile": "returns the model as it is",
     "torch.polar": "the gradient is that of the formula for negative sizes too",
     "torch.as_strided_scatter": "the gradient agrees with finite differences",
@@ -55,6 +60,6 @@ DIFFERENCES = {
     "torch.hub.load_state_dict_from_url": "reads local files and the cache; downloads nothing",
     "torch.hub.download_url_to_file": "raises: nothing is downloaded",
     "torch.hub.load": "reads local folders and the cache; downloads nothing",
-    "torch.amp.autocast": "a weight that changes inside is cast again; needs the extra [bfloat16]",
+    "torch.amp.autocast": _AUTOCAST,
     "torch.linalg.svd": "of a matrix of deficient rank, the vectors may have other signs",
 }

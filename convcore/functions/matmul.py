@@ -17,8 +17,12 @@ from convcore import _hints
 from convcore._creation.arguments import factor
 from convcore._dtype_names import C_NAMES
 from convcore._tensor import Tensor, wrap
+from convcore.autograd.casting import here
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
+from convcore.engine.conv.algorithms.selection import selected
+from convcore.engine.runtime.casts import astype
+from convcore.functions import casts
 from convcore.functions._support.arguments import check_arguments, typename
 from convcore.functions._support.array_product import product
 from convcore.functions._support.errstate import ignore_errstate
@@ -35,7 +39,7 @@ from convcore.functions._support.matmul_checks import (
 )
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, conj, mul
-from convcore.functions.broadcast import broadcast_shape, broadcast_to, sum_to
+from convcore.functions.broadcast import broadcast_shape, broadcast_to, cast, sum_to
 from convcore.functions.shape import adjoint, reshape, squeeze, t, unsafe_reshape, unsqueeze
 
 __all__ = [
@@ -56,6 +60,8 @@ __all__ = [
 
 Needs = tuple[bool, ...]
 
+
+_SINGLE = np.dtype(np.float32)
 
 # Products of two matrices
 
@@ -418,6 +424,11 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     if not (isinstance(input, Tensor) and isinstance(weight, Tensor)):
         check_arguments("linear", input=input, weight=weight)
+    if here.inside and input._array.dtype.char == "E":
+        lowered = _linear_of_float32(input, weight, bias)
+        if lowered is not None:
+            return lowered
+        weight, bias = (one if one is None else casts.lowered(one) for one in (weight, bias))
     columns = t(weight)
     x, w = input._array, columns._array
     try:
@@ -438,6 +449,45 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     except RuntimeError as error:
         _explain(error, x, w)
         raise
+
+
+def _linear_of_float32(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
+    """Return `linear` of bfloat16 and parameters that autocast has left in float32; None of others.
+
+    The parameters are rounded where products are in bfloat16: a cast of a large weight would take
+    as long as the product.
+    """
+    x, w = input._array, weight._array
+    vectors = [] if bias is None else [bias._array]
+    if {one.dtype.char for one in (w, *vectors)} != {"f"} or w.ndim != 2 or not x.ndim:
+        return None
+    if x.shape[-1] != w.shape[1] or any(one.shape != w.shape[:1] for one in vectors):
+        return None
+    rows = _lower_product(input if x.ndim == 2 else _rows(input), weight, bias)
+    return rows if x.ndim == 2 else reshape(rows, (*x.shape[:-1], w.shape[0]))
+
+
+def _lower_product(x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return x @ w^T + bias, of bfloat16 (m, k), and float32 (n, k) and (n,), rounded once."""
+    with selected(matmul="bf16"):
+        wide = product(astype(x._array, _SINGLE), w._array.T, "addmm_impl_cpu_")
+    if bias is not None:
+        ignore_errstate(np.add, wide, bias._array, out=wide)
+    out = wrap(ignore_errstate(astype, wide, x._array.dtype))
+    if mode.enabled:
+        name = "MmBackward0" if bias is None else "AddmmBackward0"
+        record(name, (x, w, bias), out, _lower_product_backward, _needed(x, w))
+    return out
+
+
+def _lower_product_backward(needs: Needs, grad: Tensor, x: Tensor, w: Tensor) -> tuple:
+    with selected(matmul="bf16"):
+        wide = cast(grad, _SINGLE)
+        return (
+            _lower_product(grad, t(w)) if needs[0] else None,
+            _product(t(wide), cast(x, _SINGLE)) if needs[1] else None,
+            sum_to(wide, wide._array.shape[1:]) if needs[2] else None,
+        )
 
 
 def _explain(error: RuntimeError, x: np.ndarray, w: np.ndarray) -> None:

@@ -119,33 +119,90 @@ def test_each_thread_has_its_own_state(lib):
     assert found == [f"torch.{name}" for name in names]
 
 
+def casts_before(out) -> set:
+    """Return the nodes of casts that a result was made with."""
+    found, seen = [out.grad_fn], set()
+    while found:
+        node = found.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            found += [other for other, _ in node.next_functions]
+    return {node for node in seen if node.name() == "ToCopyBackward0"}
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_weights_are_cast_once_and_their_gradients_are_float32(lib, dtype):
-    layer = lib.nn.Linear(3, 3)
+    weight, bias = lib.ones(3, 3, requires_grad=True), lib.ones(3, requires_grad=True)
     x = lib.ones(2, 3)
 
-    def nodes(out) -> set:
-        found, seen = [out.grad_fn], set()
-        while found:
-            node = found.pop()
-            if node is not None and node not in seen:
-                seen.add(node)
-                found += [other for other, _ in node.next_functions]
-        return {node for node in seen if node.name() == "ToCopyBackward0"}
+    def layer(x):
+        return lib.addmm(bias, x, weight)
 
     with lib.autocast("cpu", dtype=getattr(lib, dtype)):
         out = layer(layer(x))
-        assert len(nodes(out)) == 2  # weight and bias, each for both uses
+        assert len(casts_before(out)) == 2  # weight and bias, each for both uses
         with lib.autocast("cpu", dtype=getattr(lib, dtype)):
             inner = layer(x)
-        assert nodes(inner) <= nodes(out)
+        assert casts_before(inner) <= casts_before(out)
         mode = lib.amp.autocast_mode if lib is convcore else lib
         mode.clear_autocast_cache()
-        assert not nodes(layer(x)) & nodes(out)
+        assert not casts_before(layer(x)) & casts_before(out)
     with lib.autocast("cpu", dtype=getattr(lib, dtype), cache_enabled=False):
-        assert len(nodes(layer(layer(x)))) == 4
+        assert len(casts_before(layer(layer(x)))) == 4
     out.float().sum().backward()
-    assert layer.weight.dtype is layer.weight.grad.dtype is layer.bias.grad.dtype is lib.float32
+    assert weight.dtype is weight.grad.dtype is bias.grad.dtype is lib.float32
+
+
+LAYERS = {
+    "conv2d": (lambda nn: nn.Conv2d(6, 8, 3, padding=1), (2, 6, 7, 5)),
+    "conv2d, channels_last": (lambda nn: nn.Conv2d(48, 32, 1), (2, 48, 7, 5)),
+    "conv2d, grouped": (lambda nn: nn.Conv2d(32, 32, 3, groups=32, bias=False), (2, 32, 7, 5)),
+    "conv1d": (lambda nn: nn.Conv1d(6, 8, 3, stride=2), (2, 6, 17)),
+    "conv3d, unbatched": (lambda nn: nn.Conv3d(3, 4, 2), (3, 4, 5, 6)),
+    "transposed": (lambda nn: nn.ConvTranspose2d(6, 8, 3, stride=2), (2, 6, 7, 5)),
+    "linear": (lambda nn: nn.Linear(70, 33), (40, 70)),
+    "linear of three axes": (lambda nn: nn.Linear(70, 33, bias=False), (2, 40, 70)),
+    "linear of a vector": (lambda nn: nn.Linear(70, 33), (70,)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_leave_parameters_in_float32(name):
+    make, shape = LAYERS[name]
+    convcore.manual_seed(0)
+    layer, x = make(convcore.nn), convcore.randn(shape).requires_grad_()
+    if "channels_last" in name:
+        x = x.detach().to(memory_format=convcore.channels_last).requires_grad_()
+    with convcore.autocast("cpu", dtype=convcore.bfloat16):
+        out = layer(x)
+    assert out.dtype is convcore.bfloat16
+    assert len(casts_before(out)) == 1, "of the input alone"
+    slopes = convcore.randn(out.shape).bfloat16()
+    found = convcore.autograd.grad(out, [x, *layer.parameters()], slopes, create_graph=True)
+    # Beside float64, of the values that are multiplied.
+    exact = make(convcore.nn).double()
+    exact.load_state_dict({
+        name: value.bfloat16().double() if value.dim() > 1 else value.double()
+        for name, value in layer.state_dict().items()
+    })  # fmt: skip
+    wide = x.detach().bfloat16().double().requires_grad_()
+    wanted = exact(wide)
+    grads = convcore.autograd.grad(wanted, [wide, *exact.parameters()], slopes.double())
+    for one, right in zip((out, *found), (wanted, *grads), strict=True):
+        error = (one.double() - right).abs().max() / right.abs().max()
+        assert error < 2**-8, f"{float(error) * 256} units of bfloat16"
+    for one, parameter in zip(found, [x, *layer.parameters()], strict=True):
+        assert one.dtype is parameter.dtype
+    # And again, through the gradients.
+    again = convcore.autograd.grad(found[1].pow(2).sum(), x)[0]
+    assert again.dtype is convcore.float32 and bool(again.isfinite().all())
+
+
+@pytest.mark.parametrize("name", ["conv2d", "transposed", "linear"])
+def test_parameters_of_another_dtype_are_refused_without_autocast(lib, name):
+    make, shape = LAYERS[name]
+    with pytest.raises(RuntimeError, match="type"):
+        make(lib.nn)(lib.ones(shape).bfloat16())
 
 
 def test_a_cast_without_grad_is_not_used_with_it(lib):
