@@ -32,6 +32,7 @@ TRAIN, RUN, RUN_ONE = TASKS = ("training step", "inference", "inference of one")
 PEERS = ("convcore_bfloat16", "torch", "torch_bfloat16", "onnxruntime", "openvino")
 # Behind the formats of PyTorch's nets that torch.compile has made faster.
 _COMPILED = " compiled"
+_AUTOCAST = " autocast"
 
 # Small: the same batch is learned from again and again, and must not make numbers overflow.
 _STEP = {"lr": 1e-3, "momentum": 0.9}
@@ -123,8 +124,10 @@ def formats_of(peer: str, task: str, compiled: bool = False) -> tuple[str, ...]:
     There are none for what it cannot do: only convcore and PyTorch train.
     """
     assert task in TASKS
-    if peer in (OURS, "convcore_bfloat16"):
+    if peer == OURS or (peer == "convcore_bfloat16" and task != TRAIN):
         return FORMATS if task == TRAIN else ("",)
+    if peer == "convcore_bfloat16":
+        return (*FORMATS, "channels_last" + _AUTOCAST)
     if peer in READERS:
         return () if task == TRAIN else ("",)
     if peer != "torch":
@@ -174,9 +177,10 @@ def net_call(
         return net.call(peer, format)
     if peer.library is None:
         return peer.net_call(folder / "net.onnx", pictures(net, task))
-    plain = format.removesuffix(_COMPILED)
+    plain = format.removesuffix(_COMPILED).removesuffix(_AUTOCAST)
     weights = folder / "weights.npz"
-    how = plain != format, peer.precision, peer.optimization
+    precision = peer.autocast if format.endswith(_AUTOCAST) else peer.precision
+    how = format.endswith(_COMPILED), precision, peer.optimization
     return task_call(peer.library, net, task, plain, weights, *how)
 
 

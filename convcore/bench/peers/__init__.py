@@ -99,6 +99,10 @@ class Peer:
         """Return a context in which its nets compute forward."""
         return nullcontext()
 
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Return a context of mixed precision, of a library that has one."""
+        return self.library.autocast("cpu", dtype=self.library.bfloat16)
+
     def net_call(self, file: Path, x: np.ndarray) -> Callable[[], Any]:
         """Return a run of a net in an ONNX file, of those peers that read one."""
         raise NotImplementedError

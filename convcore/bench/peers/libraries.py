@@ -1,7 +1,8 @@
 """convcore and PyTorch as peers: layers without a graph, each gradient alone; and whole nets.
 
 Nets also in bfloat16: convcore's with the factors of float32 convolutions and matrices rounded to
-it, and in inference what lies between layers; PyTorch's under ``autocast("cpu", bfloat16)``.
+it, or trained under ``autocast("cpu", bfloat16)``, and in inference what lies between layers;
+PyTorch's under autocast, which is faster there than ``fp32_precision = "bf16"``.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class _PyTorchBfloat16(_PyTorch):
     rounds_to_bfloat16 = True
 
     def precision(self) -> AbstractContextManager[Any]:
-        return self.library.autocast("cpu", dtype=self.library.bfloat16)
+        return self.autocast()
 
 
 MAKERS = {

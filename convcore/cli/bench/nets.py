@@ -114,9 +114,10 @@ def _announcements(effort: Effort) -> Iterator[str]:
         )
     if "convcore_bfloat16" in effort.peers:
         yield (
-            "convcore bfloat16 multiplies in bfloat16 where that is faster: in training all "
-            "tensors are float32 (backends.conv.fp32_precision = 'bf16'), in inference those "
-            "between layers are bfloat16 (optimize_for_inference(net, precision='bf16'))."
+            "convcore bfloat16 multiplies in bfloat16 where that is faster: in training the faster "
+            "of two ways, all tensors float32 (backends.conv.fp32_precision = 'bf16') or "
+            "autocast('cpu', bfloat16); in inference what lies between layers is bfloat16 "
+            "(optimize_for_inference(net, precision='bf16'))."
         )
     nets = ", ".join(net.name for net in effort.nets)
     cells = [(net, task) for net in effort.nets for task in TASKS if effort.variants(net, task)]
