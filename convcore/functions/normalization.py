@@ -421,8 +421,8 @@ class _Norm(NamedTuple):
     ) -> tuple[Array, Array]:
         """Return the result, and the means and variances."""
         if not self._reads(x):
-            wide = [None if a is None else astype(a, _SINGLE) for a in (x, residual)]
-            y, statistics = self.forward(wide[0], weight, bias, wide[1])
+            more = None if residual is None else astype(residual, _SINGLE)
+            y, statistics = self.forward(astype(x, _SINGLE), weight, bias, more)
             return astype(y, x.dtype), statistics
         if self.axes is not None:
             return layer_engine.forward(x, weight, bias, self.eps, self.axes)
@@ -442,10 +442,11 @@ class _Norm(NamedTuple):
     ) -> tuple[Array | None, Array, Array, Array]:
         """Return the gradients of input, residual, weight and bias."""
         if not self._reads(x):
-            wide = [None if a is None else astype(a, _SINGLE) for a in (grad, x, result)]
-            grads = self.backward(wide[0], wide[1], weight, bias, statistics, wide[2], needs_input)
-            narrow = [None if g is None else astype(g, x.dtype) for g in grads[:2]]
-            return narrow[0], narrow[1], *grads[2:]
+            y = None if result is None else astype(result, _SINGLE)
+            wide = astype(grad, _SINGLE), astype(x, _SINGLE)
+            gx, gr, *others = self.backward(*wide, weight, bias, statistics, y, needs_input)
+            gx = None if gx is None else astype(gx, x.dtype)
+            return gx, astype(gr, x.dtype), others[0], others[1]
         if self.axes is not None:
             grads = layer_engine.backward(grad, x, weight, self.eps, self.axes, statistics)
             return grads[0], grad, *grads[1:]

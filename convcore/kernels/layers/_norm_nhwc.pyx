@@ -24,9 +24,8 @@ from convcore.kernels.runtime._vectors cimport add, zero
 cdef enum:
     SUMS = 64                    # of chunks that are added as one item
     SIDE = 8                     # rows that microkernels take together
-    STAGE = 1 << 11              # elements of bfloat16 that are floats at a time, and at least SIDE
-                                 # rows; of each of at most ROOMS arrays
-    ROOMS = 4
+    STAGE = 1 << 11              # elements of bfloat16 that are floats at a time, or SIDE rows
+    ROOMS = 4                    # arrays that are on the stage together, at most
 
 cdef struct Shape:
     Py_ssize_t images
@@ -114,7 +113,7 @@ cdef inline Py_ssize_t room_size(const Shape *s) noexcept nogil:
 cdef inline char *room(
     const Shape *s, const Call *call, char *array, const Span *span, Py_ssize_t share, int number
 ) noexcept nogil:
-    """Where the elements of a span are, or, of bfloat16, the room on the stage where they will be."""
+    """Where the elements of a span are, or, of bfloat16, will be on the stage."""
     cdef float *stage = <float *>(call.workspace + s.images * (2 * s.chunks + 1) * width_of(s))
     if array == NULL or not call.narrow:
         return moved(call, array, span.at)
