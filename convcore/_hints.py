@@ -265,6 +265,12 @@ _METHODS = {
 }
 
 
+def input_of_sizes(given: tuple[Any, ...]) -> str:
+    """Say how an input of some sizes is made, where only the sizes were given."""
+    is_shape = len(given) > 1 and all(type(size) is int for size in given)
+    return f"of random numbers it is torch.rand{given}" if is_shape else ""
+
+
 def module_method(name: str) -> str:
     """Say what does the work of a method that modules have in other libraries."""
     return _METHODS.get(name, "")

@@ -65,10 +65,15 @@ def hint_keyword(error: TypeError, function: Callable) -> None:
     """Add to the error of a call the keyword that was meant; later Pythons name it themselves."""
     found = re.fullmatch(r"(.+)\(\) got an unexpected keyword argument '(\w+)'", str(error))
     plain: Any = inspect.unwrap(function)
-    if found and found[1] == getattr(plain, "__qualname__", "") and not hasattr(error, "__notes__"):
+    own = getattr(plain, "__qualname__", "")
+    if hasattr(error, "__notes__"):
+        return
+    if found and found[1] == own:
         names = _keywords(plain.__code__)
         meant = _meant(found[2], names)
         hinted(error, f"did you mean {meant!r}?" if meant else f"it takes {', '.join(names)}")
+    elif own and str(error).startswith(f"{own}() takes") and str(error).endswith("given"):
+        hinted(error, f"its arguments are {', '.join(_keywords(plain.__code__))}")
 
 
 # NumPy's and Keras' names of arguments, and those that arguments have here.
@@ -129,18 +134,25 @@ class KeywordHints:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         if kwargs:
-            _check_keywords(cls, kwargs)
+            _check_keywords(cls, args, kwargs)
         new: Any = super().__new__
         return new(cls) if new is object.__new__ else new(cls, *args, **kwargs)
 
 
-def _check_keywords(cls: type, given: Mapping[str, Any]) -> None:
+def _check_keywords(cls: type, args: Sequence[Any], given: Mapping[str, Any]) -> None:
     init = cls.__init__  # type: ignore[misc]
     code = getattr(getattr(init, "__wrapped__", init), "__code__", None)
     if code is None or code.co_flags & 8:  # inspect.CO_VARKEYWORDS: any keyword will do
         return
     names = _keywords(code)
     for name in given:
+        if name in names[: len(args)]:
+            raise hinted(
+                TypeError(
+                    f"{cls.__qualname__}.__init__() got multiple values for argument {name!r}"
+                ),
+                f"what stands before the keywords is {', '.join(names[: len(args)])}",
+            )
         if name not in names:
             meant = _meant(name, names)
             raise hinted(

@@ -586,6 +586,37 @@ def test_a_file_that_is_no_checkpoint_is_named(tmp_path):
         convcore.load(tmp_path / "notes.txt")
 
 
+MISPLACED = {
+    "an argument twice": (
+        lambda: DataLoader([1], [2], batch_size=2),
+        "what stands before the keywords is dataset, batch_size",
+    ),
+    "more than there are": (
+        lambda: inspection.capture(nn.Linear(2, 3), "a", "b"),
+        "its arguments are model, select, of",
+    ),
+    "sizes for an input": (
+        lambda: inspection.report(nn.Linear(2, 3), (1, 2), "net.html"),
+        "of random numbers it is torch.rand(1, 2)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISPLACED)
+def test_misplaced_arguments_get_a_hint(name):
+    call, meant = MISPLACED[name]
+    assert meant in hint(call)
+
+
+def test_errors_name_the_layer_and_its_argument():
+    with pytest.raises(TypeError, match=r"Linear\(\): argument 'in_features' .* be int, not str"):
+        nn.Linear("3", 2)
+    with pytest.raises(TypeError, match=r"flatten\(\): argument 'input' .* be Tensor, not int"):
+        nn.Flatten()(5)
+    with pytest.raises(TypeError, match=r"^Tensor\.where\(\) missing 1 required"):
+        convcore.ones(2).where(convcore.ones(2) > 0)
+
+
 FAILING = {
     "missing attribute": lambda net, x: net.fit,
     "not a module": lambda net, x: net.add_module("two", x),

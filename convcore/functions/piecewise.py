@@ -391,6 +391,8 @@ def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     return where(condition, self, other)
 
 
+_where.__qualname__ = "Tensor.where"  # which errors of calls say
+
 clip = clamp
 
 METHODS = {

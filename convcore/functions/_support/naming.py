@@ -47,7 +47,9 @@ def explained(name: str, function: Callable, error: Exception, args: tuple, kwar
     in_own_words, text = isinstance(error, TypeError | ValueError), str(error)
     if isinstance(error, ValueError) and is_too_large(error):
         return RuntimeError(f"{name}(): the result would be larger than any memory")
-    if in_own_words and ("argument '" in text or not _OWN_WORDS.search(text)):
+    # A constructor's own argument is to blame where what it calls names one of its own.
+    names_another = isinstance(function, functools.partial) and not text.startswith(f"{name}()")
+    if in_own_words and not (names_another if "argument '" in text else _OWN_WORDS.search(text)):
         return error
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from convcore import nn
+from convcore._hints import hinted, input_of_sizes
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.inspection.attribution._run import explaining
@@ -130,7 +131,10 @@ def graph(
         raise TypeError(f"model must be a Module, got {type(model).__name__}")
     given = input if isinstance(input, tuple) else (input,)
     if not any(isinstance(one, Tensor) for one in given):
-        raise TypeError(f"input must be a Tensor or a tuple with one, got {type(input).__name__}")
+        raise hinted(
+            TypeError(f"input must be a Tensor or a tuple with one, got {type(input).__name__}"),
+            input_of_sizes(given),
+        )
     if type(depth) is not int or depth < 1:
         raise ValueError(f"depth must be a number of levels above 0, got {depth!r:.99}")
     given = fresh(given)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from convcore import nn
-from convcore._hints import hinted
+from convcore._hints import hinted, input_of_sizes
 from convcore._tensor import Tensor
 from convcore.inspection.reporting._facts import facts_of
 from convcore.inspection.reporting._page import page
@@ -83,7 +83,10 @@ def report(
         raise TypeError(f"model must be a Module, got {type(model).__name__}")
     given = input if isinstance(input, tuple) else (input,)
     if not any(isinstance(one, Tensor) for one in given):
-        raise TypeError(f"input must be a Tensor or a tuple with one, got {type(input).__name__}")
+        raise hinted(
+            TypeError(f"input must be a Tensor or a tuple with one, got {type(input).__name__}"),
+            input_of_sizes(given),
+        )
     facts = facts_of(model, given, title or model._get_name(), times)
     text = page(facts).encode("utf-8", "replace")
     with writing(path) as file:
