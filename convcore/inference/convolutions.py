@@ -14,9 +14,9 @@ import numpy as np
 
 from convcore.engine.conv.algorithms.selection import current
 from convcore.engine.conv.epilogue import CLAMP, LEAKY
-from convcore.engine.conv.executables import Executable, transpose_executable
+from convcore.engine.conv.executables import Executable, executable_of, transpose_executable
 from convcore.engine.conv.prepacked import PrepackedConvolution
-from convcore.engine.runtime.checks import Array, hashable
+from convcore.engine.runtime.checks import Array
 from convcore.inference.batch_norm_folding import channels_last
 from convcore.inference.elementwise import activation, arithmetic
 from convcore.inference.execution_plan import FLOAT, SCRATCH, Value
@@ -99,7 +99,8 @@ def _transposed(
 ) -> Value:
     """Add a transposed convolution; the last of ``steps`` is its output_padding."""
     arrays = (x.shape, x.strides, x.dtype, filters.shape, filters.strides, FLOAT)
-    executable = transpose_executable(*arrays, current(), *map(hashable, steps), (x.narrow, narrow))
+    narrows = x.narrow, narrow
+    executable = executable_of(transpose_executable, (*arrays, current()), steps, narrows)
     ends = executable.plan.supports_epilogue
     y = _executed(builder, executable, x, filters, (offsets,) if ends else ())
     if offsets is not None and not ends:

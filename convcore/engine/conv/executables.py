@@ -41,7 +41,7 @@ from convcore.engine.runtime.checks import (
     checked_array,
     checked_bias,
     common_itemsize,
-    hashable,
+    plain_parameter,
     whole_elements,
 )
 from convcore.engine.runtime.layout import (
@@ -52,6 +52,7 @@ from convcore.engine.runtime.layout import (
     layout,
 )
 from convcore.kernels.conv._kernel import FloatCorrelation
+from convcore.kernels.runtime._plain import is_plain
 
 # Executables of each pass that are cached: a net of a few hundred layers, in a few shapes.  One
 # of a 3x3 kernel takes less than 8 KB, however large the maps: four full caches of such hold less
@@ -167,12 +168,13 @@ def apply(
     arrays = (left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype)
     selection = current()
     try:
-        executable = make(*arrays, selection, *parameters)
+        if is_plain(parameters):
+            executable = make(*arrays, selection, *parameters)
+        else:
+            executable = executable_of(make, (*arrays, selection), parameters)
     except SplitElementsError:
         left, right = whole_elements(left), whole_elements(right)
         return apply(make, left, right, parameters, extra, names)
-    except TypeError:
-        executable = _make_unhashed(make, (*arrays, selection), parameters)
     return executable(left, right, extra)
 
 
@@ -200,11 +202,7 @@ def _apply_bfloat16(
     # Factors that are bfloat16 are not rounded again.
     with selected(precision="bf16"):
         arrays = left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype
-        key, parameters = (*arrays, current()), (*parameters, (True, True))
-        try:
-            executable = make(*key, *parameters)
-        except TypeError:
-            executable = _make_unhashed(make, key, parameters)
+        executable = executable_of(make, (*arrays, current()), parameters, (True, True))
         if not executable.narrow[0]:
             left = astype(left.view(dtype), _SINGLE)
             right = astype(right.view(dtype), _SINGLE) if gradients else right
@@ -214,24 +212,28 @@ def _apply_bfloat16(
     return made if gradients else astype(made, dtype)
 
 
-def _make_unhashed(make: Any, key: tuple[Any, ...], parameters: tuple[Any, ...]) -> Executable:
-    """Make an executable from parameters that cannot be hashed, or say what is wrong with them."""
-    parameters = tuple(map(hashable, parameters))
-    try:
-        hash(parameters)
-    except TypeError:
-        return make.__wrapped__(*key, *parameters)
-    return make(*key, *parameters)
+def executable_of(
+    make: Any, key: tuple[Any, ...], parameters: Sequence[Any], *rest: Any
+) -> Executable:
+    """Return the executable for parameters of any form, or say what is wrong with them.
+
+    key : shape, strides and dtype of each array, and the selection
+    rest : what the maker takes besides, and no caller of convcore's gives
+    """
+    found = tuple(map(plain_parameter, parameters))
+    if is_plain(found):
+        return make(*key, *found, *rest)
+    return make.__wrapped__(*key, *parameters, *rest)
 
 
 def _cached(make: Callable[..., Executable]) -> Callable[..., Executable]:
-    """Cache a maker of executables by its arguments one by one: a stride of 1.0 is not 1.
+    """Cache a maker of executables by its arguments one by one.
 
     It is called with shape, strides and dtype of each array, the selection, the steps one by one,
-    and what else it takes.
+    and what else it takes.  The parameters are plain: (1.0, 1) would get what (1, 1) has got.
     """
 
-    @functools.lru_cache(maxsize=_MOST_CACHED, typed=True)
+    @functools.lru_cache(maxsize=_MOST_CACHED)
     def executable(*key: Any) -> Executable:
         left, right = Operand(*key[:3]), Operand(*key[3:6])
         return make(left, right, key[6], Steps(*key[7:11]), *key[11:])

@@ -8,14 +8,19 @@ from typing import Any
 
 from convcore.engine.conv.algorithms.selection import current
 from convcore.engine.conv.epilogue import Activation, activation_parameters
-from convcore.engine.conv.executables import WIDE, Executable, Narrow, forward_executable
+from convcore.engine.conv.executables import (
+    WIDE,
+    Executable,
+    Narrow,
+    executable_of,
+    forward_executable,
+)
 from convcore.engine.geometry import Padding, Spatial
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import (
     Array,
     checked_array,
     checked_bias,
-    hashable,
     whole_elements,
 )
 
@@ -78,7 +83,7 @@ class PrepackedConvolution:
         self._extra: tuple[Any, ...] = (self.bias,)
         if activation is not None:
             self._extra += activation_parameters(activation, self.weight.dtype)
-        self._parameters = tuple(map(hashable, (stride, padding, dilation, groups)))
+        self._parameters = stride, padding, dilation, groups
         self._executables: dict[Any, _Prepared] = {}
         self._lock = threading.Lock()
 
@@ -132,7 +137,9 @@ class PrepackedConvolution:
     def _executable(self, *key: Any) -> Executable:
         w, (*array, narrow, selection) = self.weight, key
         arrays = *array, w.shape, w.strides, w.dtype
-        return forward_executable(*arrays, selection, *self._parameters, narrow, True)
+        return executable_of(
+            forward_executable, (*arrays, selection), self._parameters, narrow, True
+        )
 
     def _prepare(self, *key: Any) -> _Prepared:
         w, executable = self.weight, self._executable(*key)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convcore.engine.geometry import Geometry, is_sequence
+from convcore.engine.integers import as_int
 
 Array = NDArray[Any]
 DTYPES = tuple(np.dtype(t) for t in ("float32", "float64", "complex64", "complex128"))
@@ -116,6 +117,14 @@ def is_too_large(error: ValueError) -> bool:
     return str(error).startswith(_TOO_LARGE)
 
 
-def hashable(value: Any) -> Any:
-    """Return nested lists and arrays as tuples, to be hashed; long ones and others as they are."""
-    return tuple(map(hashable, value)) if is_sequence(value) and len(value) <= 8 else value
+def plain_parameter(value: Any) -> Any:
+    """Return what stands for an int as one, and nested lists and arrays as tuples of them.
+
+    Bools, what is no int, and long sequences stay as they are.
+    """
+    if is_sequence(value):
+        return tuple(map(plain_parameter, value)) if len(value) <= 8 else value
+    try:
+        return as_int(value)
+    except TypeError:
+        return value

@@ -14,6 +14,7 @@ from convcore.engine import reference
 from convcore.engine.conv import executables
 from convcore.engine.conv.algorithms.problem import PassPlan
 from convcore.engine.conv.algorithms.selection import current
+from convcore.engine.conv.prepacked import PrepackedConvolution
 from convcore.engine.runtime import memory
 
 
@@ -79,11 +80,23 @@ def test_the_same_selection_asked_for_in_other_words_makes_no_other_executable()
         assert executables.forward_executable(*key_of(X, W)) is made
 
 
-@pytest.mark.parametrize("bad", [1.0, np.float32(1)])
-def test_a_cached_int_admits_no_number_that_equals_it(bad):
-    engine.conv_forward(X, W, stride=1)
+@pytest.mark.parametrize(
+    "bad", [1.0, np.float32(1), True, (True, 1), (1.0, 1), (1, 1.0), [1.0, 1], np.ones(2)]
+)
+def test_a_cached_int_admits_nothing_that_equals_it(bad):
+    for stride in (1, (1, 1)):
+        engine.conv_forward(X, W, stride=stride)
     with pytest.raises(TypeError, match="stride"):
         engine.conv_forward(X, W, stride=bad)
+    with pytest.raises(TypeError, match="stride"):
+        PrepackedConvolution(W, stride=bad)(X)
+
+
+def test_a_stride_that_only_later_holds_a_bool_is_taken_before_and_after_its_ints():
+    x = np.ones((1, 3, 7, 7))  # of a shape that no other test has
+    before = engine.conv_forward(x, W, stride=(1, True))
+    np.testing.assert_array_equal(engine.conv_forward(x, W, stride=(1, 1)), before)
+    np.testing.assert_array_equal(engine.conv_forward(x, W, stride=(1, True)), before)
 
 
 @pytest.mark.parametrize("stride", [[1, 2], np.array([1, 2]), (1, 2)])

@@ -10,6 +10,7 @@ from draws import DTYPES
 
 from convcore.engine.geometry import Axis, Geometry
 from convcore.engine.runtime import checks
+from convcore.kernels.runtime._plain import is_plain
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -90,9 +91,23 @@ def test_a_result_that_cannot_be_addressed_is_a_memory_error():
         checks.check_memory((0, 2**31, 2**31), 4)  # NumPy makes no such array either
 
 
-def test_nested_sequences_become_hashable_and_long_ones_stay():
-    assert checks.hashable([1, (2, [3])]) == (1, (2, (3,)))
-    assert checks.hashable(np.array([1, 2])) == (1, 2)
-    assert checks.hashable("same") == "same"
+def test_nested_sequences_become_tuples_of_ints_and_long_ones_stay():
+    assert checks.plain_parameter([1, (2, [3])]) == (1, (2, (3,)))
+    found = checks.plain_parameter(np.array([1, 2]))
+    assert found == (1, 2)
+    assert is_plain(found)
+    assert checks.plain_parameter("same") == "same"
     long = list(range(9))
-    assert checks.hashable(long) is long
+    assert checks.plain_parameter(long) is long
+
+
+@pytest.mark.parametrize("value", [1, "same", (1, 2), ((1, 0), (0, 1)), ()])
+def test_ints_and_texts_and_tuples_of_them_are_plain(value):
+    assert is_plain(value)
+    assert checks.plain_parameter(value) == value
+
+
+@pytest.mark.parametrize("value", [True, 1.0, None, [1], (True, 1), (1, 1.0), ((1, 0), (0, 1.0))])
+def test_what_equals_an_int_is_not_plain_and_a_list_is_not(value):
+    assert not is_plain(value)
+    assert is_plain(checks.plain_parameter(value)) == (value == [1])
