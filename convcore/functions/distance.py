@@ -189,9 +189,11 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     if not maxnorm >= 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     over = [axis for axis in range(rank) if axis != wrap_dim(dim, rank)]
-    size = norm(input, p, over, True)
-    long = wrap(size._array > maxnorm)
-    return mul(input, where(long, mul(reciprocal(add(size, 1e-7)), maxnorm), 1.0))
+    with no_grad():
+        long = norm(input, p, over, True)._array > maxnorm
+    # Slices that stay as they are, also those of NaN, have no part in the norms' gradients.
+    size = norm(masked(input, np.broadcast_to(long, input._array.shape)), p, over, True)
+    return mul(input, where(wrap(long), mul(reciprocal(add(size, 1e-7)), maxnorm), 1.0))
 
 
 FUNCTIONS_ONLY = {"cdist", "cosine_similarity", "normalize", "pairwise_distance", "pdist"}

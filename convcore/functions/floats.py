@@ -138,9 +138,21 @@ def _frexp_backward(needs: tuple[bool, ...], grads: tuple, exponent: Tensor) -> 
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """Return input * 2^other, element by element."""
     check_tensors("ldexp", input, other)
-    out = mul(input, exp2(other))
     dtype = common(input._array, other._array)
+    if dtype == np.float64:
+        other = cast(other, dtype)
+    out = input
+    for part in _halves(other):  # 2^200 is beyond float32 where the product need not be
+        out = mul(out, exp2(part))
     return cast(out, dtype) if dtype.kind in FLOATING else out
+
+
+def _halves(exponent: Tensor) -> tuple[Tensor, ...]:
+    """Return two addends of an exponent, of which the first is whole; others than numbers alone."""
+    if exponent._array.dtype.kind in "bc":
+        return (exponent,)
+    half = wrap(of_each(lambda array: np.trunc(array / 2).astype(array.dtype), exponent._array))
+    return half, sub(exponent, half)
 
 
 @names_arguments

@@ -233,11 +233,16 @@ def _check_slices(
             f"{function}(): Number of indices ({places.size}) should be equal to source.size(dim): "
             f"({found}), for dim: {axis}"
         )
-    if others != expected:
-        raise RuntimeError(
-            "source tensor shape must match self tensor shape, excluding the specified dimension. "
-            f"Got self.shape = {list(array.shape)} source.shape = {list(new.shape)}"
-        )
+    if others != expected or (function == "index_add_" and new.ndim != array.ndim):
+        raise other_shape(array, new)
+
+
+def other_shape(array: np.ndarray, new: np.ndarray) -> RuntimeError:
+    """Return the error for slices that do not have the shape of those that they are for."""
+    return RuntimeError(
+        "source tensor shape must match self tensor shape, excluding the specified dimension. "
+        f"Got self.shape = {list(array.shape)} source.shape = {list(new.shape)}"
+    )
 
 
 def _index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor, *, in_place: bool) -> Tensor:

@@ -388,6 +388,7 @@ def _order(array: np.ndarray, along: int, descending: bool) -> np.ndarray:
     return array.shape[along] - 1 - np.flip(backwards, along)
 
 
+@names_arguments
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Picked:
     """Return the elements sorted along an axis, and their indices, as (values, indices).
 

@@ -11,7 +11,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.engine.integers import as_int
-from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
@@ -49,21 +49,30 @@ trunc = _to_integers(np.trunc, "each element without its fraction")
 
 @names_arguments
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """Return each element rounded to ``decimals`` places, halves to the even neighbour."""
+    """Return each element rounded to ``decimals`` places, halves to the even neighbour.
+
+    Integers stay as they are; a NotImplementedError refuses to round them to places.
+    """
     decimals = as_int(decimals)
+    check_tensor("round", input)
     if decimals == 0:
+        check_kind("round_vml_cpu", input, "fViub")
         return step("RoundBackward0", _rounded(np.rint), input)
     if not -400 < decimals < 400:
         raise RuntimeError(f"round(): argument 'decimals' must be an int below 400, not {decimals}")
+    check_kind("round_cpu", input, "fV")
     scale = 10.0 ** (decimals if decimals > 0 else -decimals)
 
     def at_decimals(array: np.ndarray) -> np.ndarray:
-        factor = array.dtype.type(scale)
-        return (
-            np.rint(array * factor) / factor if decimals > 0 else np.rint(array / factor) * factor
-        )
+        wide = array.astype(np.float32) if array.itemsize == 2 else array
+        factor = wide.dtype.type(scale)
+        if decimals > 0:
+            places = np.rint(wide * factor) / factor
+        else:
+            places = np.rint(wide / factor) * factor
+        return places.astype(array.dtype, copy=False)
 
-    return step("RoundBackward1", _rounded(at_decimals), input)
+    return step("RoundBackward1", at_decimals, input)
 
 
 def frac(input: Tensor) -> Tensor:

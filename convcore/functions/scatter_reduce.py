@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import div, mul
 from convcore.functions.broadcast import expand, fitted
 from convcore.functions.convert import clone, copied, store
-from convcore.functions.index_along import _vector
+from convcore.functions.index_along import _vector, other_shape
 from convcore.functions.indexing import index_put
 from convcore.functions.masked import masked_fill
 from convcore.functions.piecewise import masked, where
@@ -85,7 +86,7 @@ def scatter_reduce(
     if reduce in _UFUNCS:
         if not include_self:
             input = scatter(input, dim, index, value=_neutral(reduce, input._array.dtype))
-        return _extreme_or_product(input, dim, index, src, reduce)
+        return _extreme_or_product(input, dim, index, src, reduce, include_self)
     start = input if include_self else scatter(input, dim, index, value=0)
     total = scatter_add(start, dim, index, src)
     if reduce == "sum":
@@ -108,7 +109,10 @@ def _neutral(reduce: str, dtype: np.dtype) -> Any:
     return int(limits.min if reduce == "amax" else limits.max)
 
 
-def _extreme_or_product(x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str) -> Tensor:
+def _extreme_or_product(
+    x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True
+) -> Tensor:
+    """Return the reduction; without self, x holds what leaves it as it is where an index names."""
     axis, places = _checked_scatter("scatter_reduce", x, dim, index, src)
     array = copied(x._array, x._array.dtype, contiguous_format)
     values = src._array[tuple([slice(size) for size in places.shape])]
@@ -116,7 +120,8 @@ def _extreme_or_product(x: Tensor, dim: int, index: Tensor, src: Tensor, reduce:
     _UFUNCS[reduce].at(np.atleast_1d(array), key, np.atleast_1d(values))
     out = wrap(array)
     if mode.enabled:
-        slopes = _product_slopes if reduce == "prod" else _extreme_slopes
+        counts = None if include_self else _unnamed(array.shape, key)
+        slopes = _product_slopes if reduce == "prod" else partial(_extreme_slopes, counts)
         shape = src._array.shape
 
         def backward(needs: tuple[bool, ...], grad: Tensor, *saved: Tensor) -> tuple:
@@ -136,11 +141,27 @@ def _first(src: Tensor, shape: tuple[int, ...]) -> Tensor:
     return src
 
 
+def _unnamed(shape: tuple[int, ...], key: Any) -> np.ndarray:
+    """Return whether no index names the element."""
+    unnamed = np.ones(shape, bool)
+    np.atleast_1d(unnamed)[key] = False
+    return unnamed
+
+
 def _extreme_slopes(
-    grad: Tensor, axis: int, index: Tensor, x: Tensor, src: Tensor, y: Tensor
+    counts: np.ndarray | None,
+    grad: Tensor,
+    axis: int,
+    index: Tensor,
+    x: Tensor,
+    src: Tensor,
+    y: Tensor,
 ) -> Any:
+    """Return the gradients of x and src; counts: which elements of x take part, None for all."""
     dtype = grad._array.dtype
     own = np.asarray(x._array == y._array)
+    if counts is not None:
+        own &= counts
     sent = np.asarray(src._array == gather(y, axis, index)._array)
     count = wrap(np.asarray(own, dtype))
     count = _scatter_add(count, axis, index, wrap(np.asarray(sent, dtype)), in_place=True)
@@ -193,6 +214,8 @@ def index_reduce(
         )
     index = _vector("index_reduce", index)
     axis = wrap_dim(dim, input._array.ndim)
+    if source._array.ndim != input._array.ndim:
+        raise other_shape(input._array, source._array)
     sizes = [-1 if one == axis else 1 for one in range(source._array.ndim)]
     places = expand(reshape(index, sizes), source._array.shape) if sizes else reshape(index, ())
     return scatter_reduce(input, axis, places, source, reduce, include_self=include_self)

@@ -21,10 +21,9 @@ from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.scipy_special import of_one, of_two
 from convcore.functions.arithmetic import add, compute, div, mul, neg, operand, sub
 from convcore.functions.broadcast import fitted
-from convcore.functions.elementwise import Unary, _as_float, exp, log1p, named, sgn, square
+from convcore.functions.elementwise import Unary, _as_float, exp, log, log1p, named, sgn, square
 from convcore.functions.in_float32 import in_float32
 from convcore.functions.piecewise import masked, where
-from convcore.functions.special import xlogy
 
 __all__: list[str] = []
 
@@ -90,10 +89,11 @@ log_ndtr = _special(
 )
 
 
-def entr(input: Tensor) -> Tensor:
-    """Return -x log(x) of each element x, 0 at 0 and -inf below."""
-    check_tensor("special_entr", input)
-    return where(wrap(input._array < 0), -math.inf, neg(xlogy(input, input)))
+entr = _special(
+    "entr",
+    "-x log(x) of each element x, 0 at 0 and -inf below,",
+    lambda g, x, y: mul(g, neg(add(log(x), 1))),
+)
 
 
 @in_float32

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from against_torch import agree, same_error
+from edges import agree_at_first_order
 
 import convcore
 from convcore.autograd import gradcheck
@@ -80,3 +81,10 @@ def test_similarities_along_broadcast_axes_agree_with_pytorch(torch, rng):
     x, y = rng.normal(size=(2, 1)), rng.normal(size=(2, 3))
     agree(torch, lambda m, x, y: m.nn.functional.cosine_similarity(x, y, -1), x, y)
     agree(torch, lambda m, x, y: m.nn.functional.cosine_similarity(y, x[0], 1), x, y)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0, np.inf])
+def test_renorm_of_slices_of_nan_passes_their_gradient_on(torch, p):
+    x = np.array([[np.nan, 1.0], [3.0, 4.0], [0.1, 0.2]])
+    agree_at_first_order(torch, lambda m, x: m.renorm(x, p, 0, 1.0), x[:1])
+    agree_at_first_order(torch, lambda m, x: m.renorm(x, p, 0, 1.0)[::2], x)

@@ -80,3 +80,16 @@ def test_nextafter_promotes(torch):
 def test_heaviside_of_nan_is_pytorchs(torch):
     same = np.array([np.nan, -1.0, 0.0, 2.0])
     agree(torch, lambda m, x, y: m.heaviside(x.detach(), y.detach()), same, np.full(4, 7.0))
+
+
+@pytest.mark.parametrize("exponent", ["int64", "float32", "float64"])
+def test_ldexp_of_a_power_that_is_no_float_alone(exponent):
+    x = np.array([1e-40, 1e30, 0.0, np.inf], "f4")
+    exponents = np.array([140, -140, 200, 3])
+    given = convcore.from_numpy(exponents.astype(exponent))
+    y = convcore.ldexp(convcore.from_numpy(x), given)
+    np.testing.assert_array_equal(y.numpy(), np.ldexp(x, exponents))
+    wide, far = np.array([1.0, 1e-300, 1e300]), np.array([500, 900, -900])
+    given = convcore.from_numpy(far.astype(exponent))
+    y = convcore.ldexp(convcore.from_numpy(wide), given)
+    np.testing.assert_array_equal(y.numpy(), np.ldexp(wide, far))

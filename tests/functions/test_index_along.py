@@ -97,3 +97,15 @@ def test_another_output_size_than_that_of_the_repeats_is_refused(lib, wrong):
     assert x.repeat_interleave(2, output_size=4).tolist() == [1] * 4
     assert lib.ones(3, 2).repeat_interleave(each, dim=1, output_size=4).shape == (3, 4)
     assert lib.repeat_interleave(each, output_size=4).tolist() == [0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(("shape", "new"), [((), (1,)), ((1,), ())])
+@pytest.mark.parametrize("name", ["index_add", "index_add_", "index_reduce", "index_reduce_"])
+def test_a_source_without_axes_is_for_a_tensor_without_axes(torch, name, shape, new):
+    how = ("prod",) if "reduce" in name else ()
+
+    def call(m, source):
+        return getattr(m.ones(shape), name)(0, m.tensor([0]), m.ones(source), *how)
+
+    same_error(torch, lambda m: call(m, new))
+    assert call(convcore, shape).shape == shape

@@ -192,3 +192,12 @@ def test_extremes_of_nothing_agree_with_pytorch(torch, call):
 def test_complex_numbers_have_no_least():
     with pytest.raises(NotImplementedError, match=r"aminmax_cpu. not implemented for 'ComplexFl"):
         convcore.aminmax(convcore.tensor([1j]))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "bool"])
+@pytest.mark.parametrize("name", ["sort", "msort", "argsort"])
+def test_indices_beyond_any_memory_are_one_error_of_function_and_method(name, dtype):
+    x = convcore.zeros(1, dtype=getattr(convcore, dtype)).expand(2**61)
+    for call in (lambda: getattr(convcore, name)(x), getattr(x, name)):
+        with pytest.raises(RuntimeError, match=r"sort\(\): the result would be larger"):
+            call()

@@ -88,3 +88,26 @@ def test_no_integers_are_divided_by_zero(rounding):
         assert all(found.shape == x.shape and found.dtype == x.dtype for found in results)
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         convcore.div(convcore.ones(2, dtype=convcore.int64), 0, rounding_mode=rounding)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool", "complex64"])
+def test_only_floats_are_rounded_to_places(torch, dtype):
+    for lib in (convcore, torch):
+        x = lib.tensor([1, 0, 1]).to(getattr(lib, dtype))
+        for call in (lambda x: x.round(decimals=-1), lambda x: x.round_(decimals=2)):
+            with pytest.raises(NotImplementedError, match="round_cpu"):
+                call(x)
+    if dtype != "complex64":
+        assert convcore.ones(2).to(getattr(convcore, dtype)).round().tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("decimals", [3, 5, -1, -5])
+def test_narrow_floats_are_rounded_to_places_in_float32(torch, dtype, decimals):
+    found = [
+        lib.tensor([24.98, 120.123, 0.5, 1.5, 60000.0])
+        .to(getattr(lib, dtype))
+        .round(decimals=decimals)
+        for lib in (convcore, torch)
+    ]
+    assert found[0].tolist() == found[1].tolist()

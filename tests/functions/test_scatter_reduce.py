@@ -103,3 +103,15 @@ def test_gradients_are_those_of_finite_differences(rng):
     assert gradcheck(lambda x, s: x.slice_scatter(s[:, :2], 1, 0, 4, 2), (x, src))
     part = src.detach()[:2, :2].clone().requires_grad_()
     assert gradcheck(lambda x, s: x.as_strided_scatter(s, (2, 2), (1, 4), 1), (x, part))
+
+
+@pytest.mark.parametrize("reduce", ["amax", "amin"])
+@pytest.mark.parametrize("infinity", [np.inf, -np.inf])
+def test_what_is_left_out_gets_no_part_of_the_gradient_of_infinities(reduce, infinity):
+    x = convcore.full((3,), infinity, requires_grad=True)
+    src = convcore.full((2,), infinity, requires_grad=True)
+    index = convcore.tensor([0, 0])
+    y = x.scatter_reduce(0, index, src, reduce, include_self=False)
+    y.sum().backward()
+    # PyTorch gives each of src a third: x[0] counts there, and gets nothing.
+    assert (src.grad.tolist(), x.grad.tolist()) == ([0.5, 0.5], [0, 1, 1])

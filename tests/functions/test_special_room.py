@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from against_torch import agree
+from edges import agree_at_first_order
 
 import convcore
 from convcore import special
@@ -65,3 +66,9 @@ def test_integers_take_the_dtype_of_a_number_beside_them(torch, name):
         function = getattr(lib.special, name)
         assert function(lib.tensor(2.0, dtype=lib.float64), lib.tensor([[1]])).dtype == lib.float64
         assert function(lib.tensor([2]), 3).dtype == lib.float32
+
+
+def test_entr_has_the_slope_of_its_ends(torch):
+    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -1.0, 0.3])
+    agree_at_first_order(torch, lambda m, x: m.special.entr(x), x)
+    assert not special.entr(convcore.tensor([0.0])).signbit().any()
