@@ -220,7 +220,7 @@ def executable_of(
     key : shape, strides and dtype of each array, and the selection
     rest : what the maker takes besides, and no caller of convcore's gives
     """
-    found = tuple(map(plain_parameter, parameters))
+    found = parameters if is_plain(parameters) else tuple(map(plain_parameter, parameters))
     if is_plain(found):
         return make(*key, *found, *rest)
     return make.__wrapped__(*key, *parameters, *rest)
