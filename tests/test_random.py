@@ -531,3 +531,12 @@ def test_means_and_deviations_that_do_not_broadcast(torch):
     for m in (convcore, torch):
         with pytest.raises(RuntimeError, match=r"a \(5\) must match the size of tensor b \(4\) at"):
             m.normal(m.ones(2, 5), m.ones(4))
+
+
+@pytest.mark.parametrize("limits", [(2**70,), (0, 2**64), (-(2**64), 0), (-(2**63) - 1, 2)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_limits_beyond_int64_are_refused_for_floats_too(limits, dtype):
+    x = convcore.ones(2, dtype=getattr(convcore, dtype))
+    with pytest.raises(RuntimeError, match=r"out of bounds for .*int64|too large"):
+        x.random_(*limits)
+    assert x.tolist() == [1, 1]

@@ -109,8 +109,7 @@ class _IndependentConstraint(Constraint):
         if result.dim() < count:
             expected = self.base_constraint.event_dim + count
             raise ValueError(f"Expected value.dim() >= {expected} but got {value.dim()}")
-        flat = result._array.reshape(*result.shape[: result.dim() - count], -1)
-        return wrap(np.asarray(flat.all(-1)))
+        return wrap(np.asarray(result._array.all(tuple(range(result.dim() - count, result.dim())))))
 
     def __repr__(self) -> str:
         return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from convcore._creation import empty
+from convcore._creation import empty, zeros_like
 from convcore._tensor import Tensor
 from convcore.distributions import constraints
 from convcore.distributions.exp_family import ExponentialFamily
@@ -37,7 +37,7 @@ class Exponential(ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        return self.rate.detach() * 0
+        return zeros_like(self.rate)
 
     @property
     def stddev(self) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from convcore._creation import empty
+from convcore._creation import empty, zeros_like
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.distributions import constraints
@@ -47,7 +47,7 @@ class Geometric(ProbsOrLogits):
 
     @property
     def mode(self) -> Tensor:
-        return self.probs.detach() * 0
+        return zeros_like(self.probs)
 
     @property
     def variance(self) -> Tensor:

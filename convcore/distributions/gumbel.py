@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from convcore._creation import full_like, ones_like
 from convcore._tensor import Tensor
 from convcore.distributions import constraints
 from convcore.distributions.transformed_distribution import TransformedDistribution
@@ -34,9 +35,9 @@ class Gumbel(TransformedDistribution):
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
         self.loc, self.scale = broadcast_all(loc, scale)
         limits = finfo(self.loc)
-        low, high = (self.loc.detach() * 0 + one for one in (limits.tiny, 1 - limits.eps))
+        low, high = (full_like(self.loc, one) for one in (limits.tiny, 1 - limits.eps))
         base = Uniform(low, high, validate_args=validate_args)
-        turn = AffineTransform(loc=0, scale=-(self.scale.detach() * 0 + 1))
+        turn = AffineTransform(loc=0, scale=-ones_like(self.scale))
         log = ExpTransform().inv
         steps = [log, turn, log, AffineTransform(loc=self.loc, scale=-self.scale)]
         super().__init__(base, steps, validate_args=validate_args)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from convcore._creation import zeros_like
 from convcore._tensor import Tensor
 from convcore.distributions import constraints
 from convcore.distributions.normal import Normal
@@ -43,7 +44,7 @@ class HalfNormal(TransformedDistribution):
 
     @property
     def mode(self) -> Tensor:
-        return self.scale.detach() * 0
+        return zeros_like(self.scale)
 
     @property
     def variance(self) -> Tensor:

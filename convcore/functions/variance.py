@@ -11,7 +11,7 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
-from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.arguments import check_tensor, checked_number
 from convcore.functions._support.axes import axes, expand_to, wide_total_of, with_numpy_names
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, div, mul, sub
@@ -71,7 +71,7 @@ def _deviation(
     """Return the variance or the standard deviation, recorded."""
     if x._array.dtype.kind not in "fcV":
         raise RuntimeError("std and var only support floating point and complex dtypes")
-    dim, correction = _corrected(dim, unbiased, correction)
+    dim, correction = _corrected(function, dim, unbiased, keepdim, correction)
     over = axes(dim, x._array.ndim)
     out, slope = _var_or_std(function, x._array, over, keepdim, correction)
     if mode.enabled:
@@ -113,13 +113,15 @@ def _input_gradient(grad: Tensor, x: Tensor, y: Any, over: tuple[int, ...], slop
     return mul(mul(expand_to(grad, over, x._array.shape), slope), centred)
 
 
-def _corrected(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
+def _corrected(
+    function: str, dim: Any, unbiased: Any, keepdim: bool, correction: Any
+) -> tuple[Any, float]:
     """Return ``dim`` and ``correction``, translated from the older arguments if those are given."""
-    if isinstance(dim, bool) and unbiased is None:
+    if isinstance(dim, bool) and unbiased is None and correction is None and not keepdim:
         dim, unbiased = None, dim
     if correction is None:
-        correction = 1 if unbiased is None else int(unbiased)
-    return dim, correction
+        return dim, 1 if unbiased is None else int(unbiased)
+    return dim, checked_number(function, correction, "correction", real=True)
 
 
 def _variance(
@@ -171,7 +173,7 @@ def _with_mean(
     """Return the variance or standard deviation, and the mean, recorded as one node."""
     if x._array.dtype.kind not in "fcV":
         raise RuntimeError(f"{function} only support floating point and complex dtypes")
-    dim, correction = _corrected(dim, unbiased, correction)
+    dim, correction = _corrected(function, dim, unbiased, keepdim, correction)
     shape, over = x._array.shape, axes(dim, x._array.ndim)
     out, slope = _var_or_std(function, x._array, over, keepdim, correction)
     outs = out, mean(wrap(x._array), dim, keepdim)

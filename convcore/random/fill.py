@@ -205,10 +205,12 @@ def _check_range(dtype: np.dtype, low: int, high: int) -> None:
         least, most = 0, 1
     else:
         limits = _limits(dtype)
-        least, most = limits.min, limits.max
+        # Integers are drawn as int64, also for floats that reach further.
+        least, most = max(limits.min, -(2**63)), min(limits.max, 2**63 - 1)
     for name, bound in (("from", low), ("to - 1", high - 1)):
         if not least <= bound <= most:
-            raise RuntimeError(f"{name} is out of bounds for {_dtype.of(dtype)}")
+            kind = dtype if -(2**63) <= bound < 2**63 else np.dtype(np.int64)
+            raise RuntimeError(f"{name} is out of bounds for {_dtype.of(kind)}")
         if dtype.kind in _dtype.FLOATING and abs(bound) >= count_of(dtype):
             warnings.warn(
                 f"{name} is out of bounds [-{count_of(dtype) - 1}, {count_of(dtype) - 1}]: of "

@@ -263,3 +263,28 @@ def test_a_subclass_must_say_how_it_expands():
 
     with pytest.raises(NotImplementedError, match=r"must also define a custom .expand\(\)"):
         Squared().expand((2,))
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_an_infinite_parameter_leaves_what_does_not_depend_on_it(torch, place):
+    def found(m):
+        parameters = [m.tensor([1.0, 2.0], dtype=m.float64), m.tensor([3.0, 1.0], dtype=m.float64)]
+        parameters[place][0] = math.inf
+        gumbel = m.distributions.Gumbel(*parameters)
+        rate = parameters[place]
+        return [
+            *(gumbel.mean, gumbel.log_prob(m.tensor(0.5, dtype=m.float64))),
+            *(m.distributions.Exponential(rate).mode, m.distributions.HalfNormal(rate).mode),
+        ]
+
+    for ours, theirs in zip(found(convcore), found(torch), strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["Beta", "OneHotCategorical", "Dirichlet"])
+def test_a_batch_of_none_is_a_distribution(name):
+    parameters = (convcore.ones(0), convcore.ones(0)) if name == "Beta" else (convcore.ones(0, 3),)
+    made = getattr(distributions, name)(*parameters)
+    assert made.batch_shape == (0,)
+    sample = made.sample((2,))
+    assert made.log_prob(sample).shape == (2, 0)

@@ -128,3 +128,20 @@ def test_squares_beyond_the_dtype(name, dtype):
     found = getattr(convcore, name)(convcore.from_numpy(x))
     found = found[0] if isinstance(found, tuple) else found
     assert found.item() == pytest.approx(np.std(x.astype("complex128"), ddof=1))
+
+
+@pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
+@pytest.mark.parametrize(
+    ("positional", "named"),
+    [
+        ([True], {"keepdim": True}),
+        ([True], {"correction": 1}),
+        ([], {"correction": np.array([1.0])}),
+    ],
+)
+def test_a_bool_says_unbiased_alone_and_a_correction_is_a_number(torch, name, positional, named):
+    for lib in (torch, convcore):
+        call, x = getattr(lib, name), lib.tensor([[1.0, 2.0, 4.0]])
+        call(x, False)
+        with pytest.raises(TypeError):
+            call(x, *positional, **named)

@@ -55,7 +55,8 @@ UNCLEAR = re.compile(
 # Words like these that are PyTorch's, or an operator's as in Python.
 _CLEAR = re.compile(
     r"expected Tensor as element|can't convert np.ndarray of type|new\(\): invalid data type|"
-    r"unsupported operand type\(s\) for [^:]+: 'Tensor' and|must be |expected "
+    r"unsupported operand type\(s\) for [^:]+: 'Tensor' and|must be |expected |"
+    r"Unsupported nonlinearity|Dict update sequence element"
 )
 
 

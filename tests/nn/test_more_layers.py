@@ -170,3 +170,11 @@ def outcome(m, call):
 )
 def test_errors_are_pytorchs(torch, call):
     assert outcome(convcore, call) == outcome(torch, call)
+
+
+@pytest.mark.parametrize("name", ["LayerNorm", "RMSNorm"])
+def test_a_bool_is_no_normalized_shape(torch, name):
+    for lib in (convcore, torch):
+        with pytest.raises(TypeError):
+            getattr(lib.nn, name)(True)
+    assert getattr(convcore.nn, name)(np.int64(3)).normalized_shape == (3,)

@@ -388,6 +388,10 @@ ERRORS = {
     "text": lambda lib: module_of(lib, "prune").random_unstructured(conv(lib), "weight", "x"),
     "one axis": lambda lib: module_of(lib, "prune").ln_structured(conv(lib), "bias", 0.5, 2, 0),
     "axis": lambda lib: module_of(lib, "prune").ln_structured(conv(lib), "weight", 0.5, 2, 4),
+    "weight_norm, axis": lambda lib: lib.nn.utils.weight_norm(lib.nn.Linear(3, 2), dim=2),
+    "weight norm, axis": lambda lib: lib.nn.utils.parametrizations.weight_norm(
+        lib.nn.Linear(3, 2), dim=-3
+    ),
     "not pruned": lambda lib: module_of(lib, "prune").remove(conv(lib), "weight"),
     "training": lambda lib: lib.nn.utils.fuse_conv_bn_eval(conv(lib), lib.nn.BatchNorm2d(4)),
     "skip_init": lambda lib: lib.nn.utils.skip_init(lib.nn.ReLU),

@@ -8,6 +8,7 @@ from typing import Any
 
 from convcore._creation import empty
 from convcore._tensor import Tensor
+from convcore.engine.geometry import index
 from convcore.functions.local_response import cross_map_lrn
 from convcore.nn import functional, init
 from convcore.nn.modules.batchnorm import AffineNorm
@@ -129,7 +130,7 @@ class LayerNorm(AffineNorm):
     ) -> None:
         super().__init__()
         if isinstance(normalized_shape, Integral):
-            normalized_shape = (int(normalized_shape),)
+            normalized_shape = (index("normalized_shape", normalized_shape),)
         self.normalized_shape = tuple(normalized_shape)  # type: ignore[arg-type]
         self.eps = eps
         self.elementwise_affine = elementwise_affine
@@ -185,7 +186,7 @@ class RMSNorm(Module):
     ) -> None:
         super().__init__()
         if isinstance(normalized_shape, Integral):
-            normalized_shape = (int(normalized_shape),)
+            normalized_shape = (index("normalized_shape", normalized_shape),)
         self.normalized_shape = tuple(normalized_shape)  # type: ignore[arg-type]
         self.eps = eps
         self.elementwise_affine = elementwise_affine

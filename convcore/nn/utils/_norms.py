@@ -7,6 +7,7 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
+from convcore.functions._support.axes import wrap_dim
 from convcore.functions.matmul import dot, mv
 from convcore.nn.modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from convcore.nn.modules.module import Module
@@ -16,7 +17,7 @@ def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
     """Return the Euclidean norm over all axes but one; over all for None or -1."""
     if dim is None or dim == -1:
         return v.norm()
-    others = [axis for axis in range(v.dim()) if axis != dim % v.dim()]
+    others = [axis for axis in range(v.dim()) if axis != wrap_dim(dim, v.dim())]
     return v.norm(2, others, keepdim=True) if others else v.abs()
 
 
