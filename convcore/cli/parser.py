@@ -10,7 +10,13 @@ from typing import Any, NoReturn
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser whose commands refuse what they do not know, each under its own name."""
+    """An ArgumentParser whose commands refuse what they do not know, each under its own name.
+
+    Half an option is not known: a misspelt one would start something else.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
 
     def parse_known_args(
         self, args: Sequence[str] | None = None, namespace: Any = None

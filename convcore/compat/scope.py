@@ -8,6 +8,7 @@ import functools
 # A pattern of full names, and the rest of the sentence "X is out of scope for convcore: ...".
 # The first that fits counts.
 _REASONS = {
+    "older amp": "it computes on the CPU; use autocast('cpu') and amp.GradScaler('cpu')",
     "cuda": "it computes on the CPU; use device 'cpu'",
     "sparse": "all tensors are dense; use scipy.sparse for sparse matrices",
     "quantized": "it computes in floating point; use ONNX Runtime for quantized nets",
@@ -26,6 +27,7 @@ _REASONS = {
     "private": "it is a private part of PyTorch",
 }
 _PATTERNS = (
+    ("torch.cuda.amp*", "older amp"),
     ("torch.cuda.*", "cuda"),
     ("torch.*.cuda.*", "cuda"),
     ("torch.Tensor.cuda", "cuda"),

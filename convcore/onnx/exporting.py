@@ -16,6 +16,7 @@ from onnx import helper, numpy_helper
 import convcore
 import convcore.onnx.compositions  # enters its translations
 from convcore import Tensor, nn
+from convcore._hints import hinted, nearest
 from convcore.amp.autocast_mode import is_autocast_enabled
 from convcore.autograd import no_grad
 from convcore.nn.modules.utils import nested_tensors
@@ -44,25 +45,35 @@ _OPERATORS = {
 }
 
 
+# Arguments of PyTorch's, with the value that means what happens here anyway; None: any does.
+_OTHERS: dict[str, Any] = {
+    "autograd_inlining": None, "do_constant_folding": None, "dump_exported_program": False,
+    "dynamo": None, "export_params": True, "external_data": None,
+    "keep_initializers_as_inputs": False, "kwargs": {}, "optimize": None, "profile": False,
+    "report": False, "training": None, "verbose": None, "verify": None,
+}  # fmt: skip
+
+
 def export(
-    module: nn.Module,
-    args: Any,
-    path: str | os.PathLike[str],
+    model: nn.Module,
+    args: Any = (),
+    f: str | os.PathLike[str] | None = None,
     *,
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     dynamic_axes: Mapping[str, Mapping[int, str] | Sequence[int]] | None = None,
-    opset_version: int = 17,
+    opset_version: int | None = 17,
+    **others: Any,
 ) -> None:
     """Write a net as an ONNX model, recorded from one run in evaluation mode.
 
     Parameters
     ----------
-    module : Module
+    model : Module
         Is run once; its mode is put back.
     args : Tensor or tuple of Tensor
         Its inputs.
-    path : str or path
+    f : str or path
         A file is replaced only by a whole one.
     input_names, output_names : sequence of str, optional
         Default: input and output; where there are more, numbered from 1 on.
@@ -70,6 +81,8 @@ def export(
         By the name of an input or output: its axes that may have another size, with their names.
     opset_version : int
         From 13 to 23.
+    others
+        PyTorch's, such as ``verbose``, ``dynamo`` and ``do_constant_folding``: they change nothing.
 
     Raises
     ------
@@ -95,13 +108,31 @@ def export(
     >>> convcore.onnx.load(file)(x).equal(net(x))
     True
     """
-    model = recorded(module, args, input_names, output_names, dynamic_axes, opset_version)
-    with writing(path) as file:
-        file.write(model.SerializeToString())
+    _check_others(others)
+    if f is None:
+        raise TypeError("export(): argument 'f' must be the file to write, got None")
+    version = 17 if opset_version is None else opset_version
+    written = recorded(model, args, input_names, output_names, dynamic_axes, version)
+    with writing(f) as file:
+        file.write(written.SerializeToString())
+
+
+def _check_others(given: Mapping[str, Any]) -> None:
+    """Raise TypeError for an argument that is not PyTorch's, or would change what is written."""
+    for name, value in given.items():
+        if name not in _OTHERS:
+            names = (*inspect.signature(export).parameters, *_OTHERS)
+            meant = "dynamic_axes" if name == "dynamic_shapes" else nearest(name, names)
+            raise hinted(
+                TypeError(f"export() got an unexpected keyword argument {name!r}"),
+                f"did you mean {meant!r}?" if meant else "",
+            )
+        if _OTHERS[name] is not None and value is not None and value != _OTHERS[name]:
+            raise TypeError(f"export(): {name} must be {_OTHERS[name]!r}, got {value!r:.99}")
 
 
 def recorded(
-    module: nn.Module,
+    model: nn.Module,
     args: Any,
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
@@ -109,8 +140,8 @@ def recorded(
     opset_version: int = 17,
 ) -> onnx.ModelProto:
     """Return the model that `export` writes."""
-    if not isinstance(module, nn.Module):
-        raise TypeError(f"export(): argument 'module' must be Module, got {type(module).__name__}")
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"export(): argument 'model' must be Module, got {type(model).__name__}")
     if is_autocast_enabled("cpu"):
         raise OnnxError("export(): leave autocast first: the file holds the net in its own dtypes")
     if not isinstance(opset_version, int):
@@ -129,7 +160,7 @@ def recorded(
     inputs = [each.detach().clone() for each in inputs]
     names = _names(input_names, len(inputs), "input")
     free = _free_axes(dynamic_axes or {}, dict(zip(names, inputs, strict=True)))
-    recorder = Recorder(module, dict(zip(names, inputs, strict=True)), opset_version)
+    recorder = Recorder(model, dict(zip(names, inputs, strict=True)), opset_version)
     recorder.reserve(output_names or ())
     recorder.sizes_are_free = any(axis > 1 for name in names for axis in free.get(name, ()))
     results = recorder.results(inputs)
@@ -143,13 +174,13 @@ def recorded(
         raise ValueError(f"dynamic_axes names {sorted(unknown)}; there are {[*names, *outputs]}")
     graph = helper.make_graph(
         recorder.nodes,
-        type(module).__name__,
+        type(model).__name__,
         [_info(n, t, free.get(n)) for n, t in zip(names, inputs, strict=True)],
         [_info(n, t, free.get(n), bool(free)) for n, t in zip(outputs, results, strict=True)],
         [numpy_helper.from_array(array, name) for name, array in recorder.constants.items()],
     )
     opsets = [helper.make_opsetid("", opset_version)]
-    model = helper.make_model(
+    made = helper.make_model(
         graph,
         opset_imports=opsets,
         producer_name="convcore",
@@ -157,10 +188,10 @@ def recorded(
         ir_version=helper.find_min_ir_version_for(opsets),
     )
     try:
-        onnx.checker.check_model(model, full_check=True)
+        onnx.checker.check_model(made, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise OnnxError(f"what was recorded is no valid model: {error}") from error
-    return model
+    return made
 
 
 def _free_axes(given: Mapping[str, Any], values: Mapping[str, Tensor]) -> dict[str, dict[int, str]]:

@@ -484,3 +484,11 @@ def test_bench_keeps_what_was_measured_when_interrupted(monkeypatch, tmp_path, c
     data = json.loads(file.read_text())
     assert not data["finished"]
     assert len(data["cells"]) == 1
+
+
+@pytest.mark.parametrize("words", [["bench", "--suit", "overhead"], ["bench", "--net"]])
+def test_half_an_option_starts_nothing(words, capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(words)
+    assert caught.value.code == 2
+    assert f"did you mean {words[1]}" in capsys.readouterr().err

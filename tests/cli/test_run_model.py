@@ -169,3 +169,17 @@ def test_other_dtypes_are_cast_with_a_word_or_refused(kind, array, words, tmp_pa
     said = capsys.readouterr()
     assert words in said.out + said.err
     assert code == (2 if "cannot" in words else 0)
+
+
+def test_each_picture_of_a_batch_has_its_largest(tmp_path, capsys):
+    file = written(tmp_path, "g (float[N, 3] x) => (float[N, 3] y) { y = Relu(x) }")
+    np.save(tmp_path / "x.npy", np.array([[1, 9, 2], [3, 0, 1]], "f4"))
+    assert run(file, "--input", tmp_path / "x.npy", "--top", "2") == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if "," in line[:14]]
+    assert lines == [["0,", "1", "9"], ["0,", "2", "2"], ["1,", "0", "3"], ["1,", "2", "1"]]
+
+
+def test_a_file_that_is_no_net_is_named_once(tmp_path, capsys):
+    (tmp_path / "net.onnx").write_text("nothing")
+    assert run(tmp_path / "net.onnx", "--input", "x.npy") == 2
+    assert capsys.readouterr().err.count("net.onnx") == 1

@@ -68,10 +68,13 @@ def test_of_a_script_that_failed_only_its_own_message_is_shown(end, tmp_path):
     [
         ([], "name a script"),
         (["nowhere.py"], "there is no file"),
+        (["net.onnx"], "'net.onnx' is no Python script: `convcore run-model` and"),
         (["--every", "-1", "x.py"], "--every takes seconds"),
         (["--every", "nan", "x.py"], "--every takes seconds"),
     ],
 )
-def test_usage_errors(arguments, text, capsys):
+def test_usage_errors(arguments, text, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.onnx").write_bytes(b"\0")
     assert cli.main(["watch", *arguments]) == 2
     assert text in capsys.readouterr().err

@@ -178,7 +178,9 @@ def test_selectors(select, names):
 def test_unknown_names_are_answered_with_the_nearest():
     net = Block()
     with (
-        pytest.raises(ValueError, match="select: no call fits 'rleu'; is 'relu' meant"),
+        pytest.raises(
+            ValueError, match="select: no layer or call has the name 'rleu'; is 'relu' meant"
+        ),
         inspection.capture(net, ["conv", "rleu"]) as found,
     ):
         net(convcore.randn(1, 2, 4, 4))
@@ -191,7 +193,9 @@ def test_a_module_that_was_not_called_is_said_to_be_that():
     net = nn.Sequential(nn.ReLU(), nn.Module())
     net.forward = net[0].forward
     with (
-        pytest.raises(ValueError, match="no call fits '1', whose modules were not called"),
+        pytest.raises(
+            ValueError, match="no layer or call has the name '1', whose modules were not called"
+        ),
         inspection.capture(net, "1"),
     ):
         net(convcore.ones(2))

@@ -108,7 +108,9 @@ def test_bad_replacements_are_refused_and_nothing_stays(net):
     with pytest.raises(TypeError, match="grads must be a mapping"):
         inspection.patch(net, grads=[inspection.zero])
     with (
-        pytest.raises(ValueError, match="outputs: no call fits 'frist'; is 'first' meant"),
+        pytest.raises(
+            ValueError, match="outputs: no layer or call has the name 'frist'; is 'first' meant"
+        ),
         inspection.patch(net, {"frist": inspection.zero}),
     ):
         net(x)

@@ -219,7 +219,7 @@ def test_what_depends_on_data_is_refused_and_says_where(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "text"),
     [
-        ((3, convcore.ones(2)), {}, TypeError, "'module' must be Module, got int"),
+        ((3, convcore.ones(2)), {}, TypeError, "'model' must be Module, got int"),
         ((nn.ReLU(), [1.0]), {}, TypeError, "args have to be tensors, got float"),
         ((nn.ReLU(), convcore.ones(2)), {"opset_version": 9}, ValueError, "13 to 23"),
         ((nn.ReLU(), convcore.ones(2)), {"input_names": ["a", "b"]}, ValueError, "1 different"),
@@ -378,3 +378,29 @@ def test_arguments_of_other_types_and_autocast_are_refused(tmp_path):
     with convcore.autocast("cpu"), pytest.raises(OnnxError, match="leave autocast first"):
         convcore.onnx.export(net, x, file)
     assert not file.exists()
+
+
+def test_pytorchs_arguments_are_taken(tmp_path):
+    net, x, file = nn.Linear(2, 3), convcore.rand(1, 2), tmp_path / "net.onnx"
+    convcore.onnx.export(
+        net, (x,), f=file, verbose=True, dynamo=False, export_params=True, training=None,
+        do_constant_folding=True, opset_version=None, kwargs=None,
+    )  # fmt: skip
+    assert convcore.onnx.load(file)(x).equal(net(x))
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({}, "argument 'f' must be the file to write"),
+        ({"f": "net.onnx", "export_params": False}, "export_params must be True, got False"),
+        ({"f": "net.onnx", "verbos": True}, "did you mean 'verbose'?"),
+        ({"f": "net.onnx", "dynamic_shapes": {}}, "did you mean 'dynamic_axes'?"),
+    ],
+)
+def test_other_arguments_are_refused(given, meant, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TypeError) as caught:
+        convcore.onnx.export(nn.Linear(2, 3), (convcore.rand(1, 2),), **given)
+    assert meant in "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    assert not list(tmp_path.iterdir())

@@ -19,7 +19,8 @@ def open_model(file: str) -> tuple[Any, list[Any]]:
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}") from None
     except onnx.OnnxError as error:
-        raise UsageError(f"{file}: {one_line(error)}") from None
+        said = one_line(error).removeprefix(f"{file} ")
+        raise UsageError(f"{file}: {said}") from None
     return net.eval(), [info for info in proto.graph.input if info.name in net.input_names]
 
 

@@ -15,6 +15,8 @@ from convcore.cli.models.files import axes_of, fits, one_line, open_model
 from convcore.cli.models.pictures import SUFFIXES, height_and_width, read_picture, resize_hint
 
 _SECONDS = 1.0
+# Of a batch, whose largest results are printed.
+_PICTURES = 8
 
 
 def add_command(commands: argparse._SubParsersAction) -> None:
@@ -36,7 +38,11 @@ def add_command(commands: argparse._SubParsersAction) -> None:
         "input by its name, x.npz",
     )
     parser.add_argument(
-        "--top", type=count, default=5, metavar="N", help="elements shown of each output: 5"
+        "--top",
+        type=count,
+        default=5,
+        metavar="N",
+        help="elements shown of each picture's outputs: 5",
     )
     parser.add_argument(
         "--labels", type=Path, metavar="FILE", help="what the last axis means: one name a line"
@@ -182,16 +188,20 @@ def _kind(result: Any) -> str:
 
 
 def _largest(result: Any, n: int, labels: list[str] | None) -> list[str]:
-    """Return the largest elements of an output, a line each: where, how large, what it means."""
+    """Return the largest elements of each of the first pictures' outputs, a line each.
+
+    It says where, how large, and what it means.
+    """
     import numpy as np
 
     array = np.asarray(result.numpy() if hasattr(result, "numpy") else result)
     if array.dtype.kind not in "biuf" or not array.size:
         return []
     flat = array.reshape(-1)
-    order = np.argsort(-flat.astype(np.float64), kind="stable")[:n]
+    rows = array.reshape(len(array) if array.ndim > 1 else 1, -1)[:_PICTURES]
+    best = np.argsort(-rows.astype(np.float64), axis=1, kind="stable")[:, :n]
     lines = []
-    for place in order:
+    for place in (best + rows.shape[1] * np.arange(len(rows))[:, np.newaxis]).reshape(-1):
         index = tuple(int(i) for i in np.unravel_index(place, array.shape))
         # The first axis of one picture says nothing.
         shown = index[1:] if array.ndim > 1 and array.shape[0] == 1 else index

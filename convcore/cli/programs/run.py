@@ -39,6 +39,10 @@ def _require_program(path: str) -> None:
         raise UsageError(f"there is no file {path!r}")
     if os.path.isdir(path) and not os.path.exists(os.path.join(path, "__main__.py")):
         raise UsageError(f"{path!r} is a directory without a __main__.py")
+    if os.path.splitext(path)[1].lower() in (".onnx", ".pt", ".pth", ".safetensors"):
+        raise UsageError(
+            f"{path!r} is no Python script: `convcore run-model` and `convcore summary` take nets"
+        )
 
 
 def _require_module(name: str) -> None:

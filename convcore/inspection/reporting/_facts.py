@@ -98,7 +98,8 @@ def _explained(
         name = _last_convolution(calls, values)
         if name is not None:
             where = grad_cam(model, image[:1], name).numpy()[0, 0]
-            maps[f"Grad-CAM of {name}: the regions that speak for the class"] = where
+            best = values.scores[0].argmax()
+            maps[f"Grad-CAM at layer {name}: the regions that speak for class {best}"] = where
     except (RuntimeError, TypeError, ValueError):  # the net is of a kind that has no gradients
         return maps
     return maps

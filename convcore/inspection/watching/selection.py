@@ -71,7 +71,7 @@ class Selection:
         for number, glob in self._unused.items():
             uncalled = any(self._rules[number](name, None) for name in names)
             why = ", whose modules were not called" if uncalled else nearest_of(glob, names)
-            raise ValueError(f"{self._argument}: no call fits {glob!r}{why}")
+            raise ValueError(f"{self._argument}: no layer or call has the name {glob!r}{why}")
         classes_alone = 0 < len(self._classes) == len(self._rules)
         if classes_alone and not any(self._found.values()):
             raise ValueError(f"{self._argument}: no call is of a {' or a '.join(self._classes)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from convcore._tensor import Tensor
-from convcore.functions.shape import flatten
+from convcore.functions._support.arguments import check_tensor
 from convcore.nn.modules.module import Module
 
 __all__ = ["Flatten", "Unflatten"]
@@ -35,7 +35,8 @@ class Flatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return ``input`` with the axes merged, a view where that is possible."""
-        return flatten(input, self.start_dim, self.end_dim)
+        check_tensor("flatten", input)
+        return input.flatten(self.start_dim, self.end_dim)
 
 
 class Unflatten(Module):
