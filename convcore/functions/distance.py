@@ -70,7 +70,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 def at_least(x: Tensor, least: float) -> Tensor:
     """Return max(x, least) with the whole gradient for ``x``, as in PyTorch."""
     array = x._array
-    return add(x, wrap(np.asarray(np.maximum(array, array.dtype.type(least)) - array)))
+    out = wrap(np.asarray(np.maximum(array, array.dtype.type(least))))
+    record("CloneBackward0", (x,), out, lambda needs, grad: grad)
+    return out
 
 
 @names_arguments

@@ -151,8 +151,13 @@ def _halves(exponent: Tensor) -> tuple[Tensor, ...]:
     """Return two addends of an exponent, of which the first is whole; others than numbers alone."""
     if exponent._array.dtype.kind in "bc":
         return (exponent,)
-    half = wrap(of_each(lambda array: np.trunc(array / 2).astype(array.dtype), exponent._array))
+    half = wrap(of_each(_whole_half, exponent._array))
     return half, sub(exponent, half)
+
+
+def _whole_half(array: np.ndarray) -> np.ndarray:
+    # Finite also where the exponent is not: nothing can be subtracted from infinity.
+    return np.trunc(np.clip(array / 2, -2000, 2000)).astype(array.dtype)
 
 
 @names_arguments

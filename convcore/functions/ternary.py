@@ -30,13 +30,16 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     Parameters
     ----------
     input, end : Tensor of one dtype
-    weight : number or Tensor
+    weight : number or Tensor, of their dtype if it has axes
         The shapes broadcast.
     """
     check_arguments("lerp", input=input, end=end)
-    if input._array.dtype != end._array.dtype:
-        names = [scalar_name(t._array.dtype).lower() for t in (input, end)]
-        raise RuntimeError(f"expected dtype {names[0]} for `end` but got dtype {names[1]}")
+    for name, value in (("end", end), ("weight", weight)):
+        if not isinstance(value, Tensor) or (value is weight and value._array.ndim == 0):
+            continue
+        if input._array.dtype != value._array.dtype:
+            names = [scalar_name(t._array.dtype).lower() for t in (input, value)]
+            raise RuntimeError(f"expected dtype {names[0]} for `{name}` but got dtype {names[1]}")
     way = compute(np.subtract, end._array, input._array)
     if isinstance(weight, Tensor) and weight._array.dtype.kind in "iub":
         weight = wrap(weight._array.astype(way.dtype))  # 1 - weight wraps around below 0
@@ -45,7 +48,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     else:
         w = _number(checked_number("lerp", weight, "weight"), way.dtype)
     broadcast_shape(way.shape, np.shape(w))
-    dtype = common(way, w) if np.iscomplexobj(w) else way.dtype
+    dtype = common(way, w) if isinstance(weight, Tensor) or np.iscomplexobj(w) else way.dtype
     # From the nearer end, so that weight 1 gives exactly `end`.
     near = ignore_errstate(lambda: np.absolute(w) < 0.5)
     from_start = lambda: input._array + w * way  # noqa: E731

@@ -93,3 +93,9 @@ def test_ldexp_of_a_power_that_is_no_float_alone(exponent):
     given = convcore.from_numpy(far.astype(exponent))
     y = convcore.ldexp(convcore.from_numpy(wide), given)
     np.testing.assert_array_equal(y.numpy(), np.ldexp(wide, far))
+
+
+def test_ldexp_of_infinite_exponents():
+    x, exponents = convcore.tensor([1.0, 1.0, -2.0]), convcore.tensor([np.inf, -np.inf, np.inf])
+    assert convcore.ldexp(x, exponents).tolist() == [np.inf, 0, -np.inf]
+    assert convcore.ldexp(x.double(), exponents.double()).tolist() == [np.inf, 0, -np.inf]

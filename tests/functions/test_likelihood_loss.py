@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from against_torch import agree, same_error
+from edges import agree_at_first_order
 
 import convcore
 from convcore.autograd import gradcheck
@@ -60,3 +61,10 @@ def test_gradients_are_those_of_finite_differences(rng):
     x, t, v = (convcore.from_numpy(rng.uniform(0.5, 1, (3,))).requires_grad_() for _ in range(3))
     assert gradcheck(F.gaussian_nll_loss, (x, t, v))
     assert gradcheck(lambda x, t: F.poisson_nll_loss(x, t, False), (x, t.detach()))
+
+
+def test_an_infinite_variance_is_an_infinite_loss(torch):
+    def call(m, var):
+        return m.nn.functional.gaussian_nll_loss(m.zeros(3), m.ones(3), var, reduction="none")
+
+    agree_at_first_order(torch, call, np.array([np.inf, 1.0, 0.0], "f4"))

@@ -127,3 +127,18 @@ def test_lerp_by_an_unsigned_weight_does_not_wrap_around(torch, weight):
     grads = convcore.autograd.grad(value.sum(), (start, end))
     # PyTorch's first one is 1 - weight in uint8: 254 where the weight is 3.
     assert [one.tolist() for one in grads] == [[1 - weight] * 2, [weight] * 2]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16"])
+@pytest.mark.parametrize("weight", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("axes", [(), (2,)])
+def test_lerp_promotes_by_a_weight_without_axes_alone(torch, dtype, weight, axes):
+    def call(m, weight_axes):
+        x, w = (m.ones(axes, dtype=getattr(m, dtype)), m.ones((), dtype=getattr(m, weight)))
+        return m.lerp(x, x, w.expand(weight_axes))
+
+    assert str(call(convcore, ()).dtype) == str(call(torch, ()).dtype)
+    if weight != dtype:
+        for lib in (convcore, torch):
+            with pytest.raises(RuntimeError, match="for `weight` but got dtype"):
+                call(lib, (2,))
