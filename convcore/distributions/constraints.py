@@ -117,6 +117,22 @@ class _IndependentConstraint(Constraint):
         )
 
 
+class _MixtureSameFamilyConstraint(Constraint):
+    """What lies in the set of every component, which may be another of each."""
+
+    def __init__(self, base_constraint: Constraint):
+        self.base_constraint = base_constraint
+        self.is_discrete = base_constraint.is_discrete
+        self.event_dim = base_constraint.event_dim
+
+    def check(self, value: Tensor) -> Tensor:
+        each = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
+        return wrap(np.asarray(each._array.all(-1)))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__[1:]}({self.base_constraint})"
+
+
 class _Said(Constraint):
     """A set without parameters, said by a condition of arrays."""
 
@@ -245,6 +261,7 @@ def _is_definite(x: np.ndarray, least: Callable) -> np.ndarray:
 dependent = _Dependent()
 dependent_property = _DependentProperty
 independent = _IndependentConstraint
+of_mixture = _MixtureSameFamilyConstraint
 boolean = _Said("Boolean()", lambda x: (x == 0) | (x == 1), is_discrete=True)
 one_hot = _Said("OneHot()", _is_one_hot, 1, is_discrete=True)
 integer_interval = _IntegerInterval

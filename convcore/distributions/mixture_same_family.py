@@ -7,6 +7,7 @@ from typing import Any
 from convcore._size import Size
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
+from convcore.distributions import constraints
 from convcore.distributions.categorical import Categorical
 from convcore.distributions.distribution import Distribution
 from convcore.functions.softmax import log_softmax
@@ -65,7 +66,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def support(self) -> Any:
-        return self.component_distribution.support
+        return constraints.of_mixture(self.component_distribution.support)
 
     def _weighted(self, values: Tensor) -> Tensor:
         """Return the sum over components, weighted with their probabilities."""

@@ -401,8 +401,8 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
         Of no effect: equal elements always keep their order.
     """
     check_tensor("sort", input)
-    refuse_complex(_UNSORTED, input)
     along = wrap_dim(dim, input._array.ndim)
+    refuse_complex(_UNSORTED, input)
     index = _order(input._array, along, descending)
     return _choose(_SORT, "SortBackward0", input, index, along)
 
@@ -411,8 +411,8 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Return the indices that sort the elements along an axis; the rest as for `sort`."""
     check_tensor("argsort", input)
-    refuse_complex(_UNSORTED, input)
     along = wrap_dim(dim, input._array.ndim)
+    refuse_complex(_UNSORTED, input)
     return wrap(np.asarray(_order(plain(input._array), along, descending), np.int64))
 
 
@@ -436,9 +436,9 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         The axis has fewer than ``k`` elements.
     """
     check_tensor("topk", input)
-    refuse_complex("topk does not support complex dtypes on CPU", input)
     array = input._array
     along = wrap_dim(dim, array.ndim)
+    refuse_complex("topk does not support complex dtypes on CPU", input)
     k = as_int(k)
     if not 0 <= k <= (array.shape[along] if array.ndim else 1):
         raise RuntimeError("selected index k out of range")

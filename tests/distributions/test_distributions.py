@@ -288,3 +288,18 @@ def test_a_batch_of_none_is_a_distribution(name):
     assert made.batch_shape == (0,)
     sample = made.sample((2,))
     assert made.log_prob(sample).shape == (2, 0)
+
+
+def test_a_mixture_takes_what_lies_in_the_sets_of_all_its_components(torch):
+    def found(m):
+        low = m.tensor([[0.0, 1.0, -1.0], [0.0, 2.0, 1.0]])
+        made = m.distributions.MixtureSameFamily(
+            m.distributions.Categorical(m.ones(2, 3)), m.distributions.Uniform(low, low + 4)
+        )
+        value = m.tensor([2.5, 1.0])
+        with pytest.raises(ValueError, match="to be within the support"):
+            made.log_prob(value - 2)
+        return made.support.check(value), made.log_prob(m.tensor([2.5, 3.0]))
+
+    for ours, theirs in zip(found(convcore), found(torch), strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy())

@@ -201,3 +201,13 @@ def test_indices_beyond_any_memory_are_one_error_of_function_and_method(name, dt
     for call in (lambda: getattr(convcore, name)(x), getattr(x, name)):
         with pytest.raises(RuntimeError, match=r"sort\(\): the result would be larger"):
             call()
+
+
+@pytest.mark.parametrize("name", ["sort", "argsort", "topk"])
+def test_an_axis_that_is_not_there_is_said_before_a_complex_dtype(torch, name):
+    k = (1,) if name == "topk" else ()
+    for dim, error in ((5, IndexError), (1, RuntimeError)):
+        for lib in (convcore, torch):
+            x = lib.ones(2, 3, dtype=lib.complex64)
+            with pytest.raises(error):
+                getattr(x, name)(*k, dim=dim)
