@@ -540,3 +540,14 @@ def test_limits_beyond_int64_are_refused_for_floats_too(limits, dtype):
     with pytest.raises(RuntimeError, match=r"out of bounds for .*int64|too large"):
         x.random_(*limits)
     assert x.tolist() == [1, 1]
+
+
+def test_limits_are_whole_numbers_of_any_kind(torch):
+    for lib in (convcore, torch):
+        x = lib.zeros(3, dtype=lib.int64)
+        lib.manual_seed(0)
+        expected = x.random_(1, 2**62).tolist()
+        lib.manual_seed(0)
+        assert x.random_(np.int64(1), 2**62).tolist() == expected
+        with pytest.raises(TypeError):
+            x.random_(1.0, 5)

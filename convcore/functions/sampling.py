@@ -10,6 +10,7 @@ import numpy as np
 from convcore._dtype import FLOATING
 from convcore._tensor import Tensor, scalar_name
 from convcore.autograd.views import write
+from convcore.engine.integers import as_int
 from convcore.functions._support.arguments import check_kind, number
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.naming import names_arguments
@@ -83,6 +84,7 @@ def random_(
     low, high = limits if len(limits) == 2 else (0, *limits) if limits else (0, to)
     if len(limits) == 2 and high is None:
         high = count_of(self._array.dtype)
+    low, high = (None if one is None else as_int(one) for one in (low, high))
     fill = lambda array: fill_random(array, low or 0, high, generator)  # noqa: E731
     return _filled(self, "RandomBackward0", fill)
 
