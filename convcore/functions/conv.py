@@ -28,6 +28,7 @@ from convcore.functions._support.axes import expand_to
 from convcore.functions._support.conv_errors import ConvError, conv_error
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, conj, mul
+from convcore.functions.broadcast import cast
 from convcore.functions.padding import pad
 from convcore.functions.reduce import sum
 from convcore.functions.shape import permute, reshape, squeeze, unsqueeze
@@ -432,12 +433,15 @@ def _bias_grad(grad: Tensor, dtype: np.dtype) -> Tensor:
     else:
         sums = ignore_errstate(engine.conv_bias_grad(astype(array, _SINGLE)).astype, dtype)
     out = wrap(sums)
-    record("SumBackward1", (grad,), out, partial(_bias_grad_backward, array.shape))
+    record("SumBackward1", (grad,), out, partial(_bias_grad_backward, array.shape, array.dtype))
     return out
 
 
-def _bias_grad_backward(shape: tuple[int, ...], needs: Needs, grad: Tensor) -> Tensor:
-    return expand_to(grad, (0, *range(2, len(shape))), shape)
+def _bias_grad_backward(
+    shape: tuple[int, ...], dtype: np.dtype, needs: Needs, grad: Tensor
+) -> Tensor:
+    spread = expand_to(grad, (0, *range(2, len(shape))), shape)
+    return spread if spread._array.dtype == dtype else cast(spread, dtype)
 
 
 # Calls of the engine

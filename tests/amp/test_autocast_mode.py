@@ -177,7 +177,7 @@ def test_layers_leave_parameters_in_float32(name):
         out = layer(x)
     assert out.dtype is convcore.bfloat16
     assert len(casts_before(out)) == 1, "of the input alone"
-    slopes = convcore.randn(out.shape).bfloat16()
+    slopes = convcore.randn(out.shape).bfloat16().requires_grad_()
     found = convcore.autograd.grad(out, [x, *layer.parameters()], slopes, create_graph=True)
     # Beside float64, of the values that are multiplied.
     exact = make(convcore.nn).double()
@@ -187,15 +187,17 @@ def test_layers_leave_parameters_in_float32(name):
     })  # fmt: skip
     wide = x.detach().bfloat16().double().requires_grad_()
     wanted = exact(wide)
-    grads = convcore.autograd.grad(wanted, [wide, *exact.parameters()], slopes.double())
+    grads = convcore.autograd.grad(wanted, [wide, *exact.parameters()], slopes.detach().double())
     for one, right in zip((out, *found), (wanted, *grads), strict=True):
         error = (one.double() - right).abs().max() / right.abs().max()
         assert error < 2**-8, f"{float(error) * 256} units of bfloat16"
     for one, parameter in zip(found, [x, *layer.parameters()], strict=True):
         assert one.dtype is parameter.dtype
     # And again, through the gradients.
-    again = convcore.autograd.grad(found[1].pow(2).sum(), x)[0]
+    again = convcore.autograd.grad(found[1].pow(2).sum(), x, retain_graph=True)[0]
     assert again.dtype is convcore.float32 and bool(again.isfinite().all())
+    by_slopes = convcore.autograd.grad([one.sum() for one in found], slopes)[0]
+    assert by_slopes.dtype is convcore.bfloat16 and bool(by_slopes.isfinite().all())
 
 
 @pytest.mark.parametrize("name", ["conv2d", "transposed", "linear"])

@@ -19,11 +19,6 @@ Array = np.ndarray[Any, Any]
 _LEAST = 1 << 10
 
 
-def is_bfloat16(dtype: np.dtype) -> bool:
-    """Return whether a dtype is bfloat16, for which NumPy has no kind of its own."""
-    return dtype.char == "E"
-
-
 def bits(array: Array) -> Array:
     """Return a view of a bfloat16 array as uint16, which buffers can hold; others as they are."""
     return array.view(np.uint16) if array.dtype.char == "E" else array
