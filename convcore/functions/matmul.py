@@ -463,30 +463,32 @@ def _linear_of_float32(input: Tensor, weight: Tensor, bias: Tensor | None) -> Te
         return None
     if x.shape[-1] != w.shape[1] or any(one.shape != w.shape[:1] for one in vectors):
         return None
-    rows = _lower_product(input if x.ndim == 2 else _rows(input), weight, bias)
+    rows = _lower_product(bias, input if x.ndim == 2 else _rows(input), t(weight))
     return rows if x.ndim == 2 else reshape(rows, (*x.shape[:-1], w.shape[0]))
 
 
-def _lower_product(x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return x @ w^T + bias, of bfloat16 (m, k), and float32 (n, k) and (n,), rounded once."""
+def _lower_product(bias: Tensor | None, x: Tensor, y: Tensor) -> Tensor:
+    """Return x @ y + bias, of bfloat16 (m, k), and float32 (k, n) and (n,), rounded once."""
     with selected(matmul="bf16"):
-        wide = product(astype(x._array, _SINGLE), w._array.T, "addmm_impl_cpu_")
+        wide = product(astype(x._array, _SINGLE), y._array, "addmm_impl_cpu_")
     if bias is not None:
         ignore_errstate(np.add, wide, bias._array, out=wide)
     out = wrap(ignore_errstate(astype, wide, x._array.dtype))
     if mode.enabled:
+        factors = (x, y) if bias is None else (bias, x, y)
         name = "MmBackward0" if bias is None else "AddmmBackward0"
-        record(name, (x, w, bias), out, _lower_product_backward, _needed(x, w))
+        record(name, factors, out, _lower_product_backward, _needed(x, y))
     return out
 
 
-def _lower_product_backward(needs: Needs, grad: Tensor, x: Tensor, w: Tensor) -> tuple:
+def _lower_product_backward(needs: Needs, grad: Tensor, x: Tensor, y: Tensor) -> tuple:
+    *of_bias, of_x, of_y = needs
     with selected(matmul="bf16"):
         wide = cast(grad, _SINGLE)
         return (
-            _lower_product(grad, t(w)) if needs[0] else None,
-            _product(t(wide), cast(x, _SINGLE)) if needs[1] else None,
-            sum_to(wide, wide._array.shape[1:]) if needs[2] else None,
+            *(sum_to(wide, wide._array.shape[1:]) if need else None for need in of_bias),
+            _lower_product(None, grad, t(y)) if of_x else None,
+            _second_grad(cast(x, _SINGLE), wide, True) if of_y else None,
         )
 
 

@@ -381,3 +381,13 @@ def test_a_device_is_asked_about_by_its_name(lib, name):
             ask(wrong)
     with pytest.raises(RuntimeError):
         ask("nowhere")
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_product_of_a_linear_layer_is_that_of_the_transposed_weight(bias, lib):
+    layer = lib.nn.Linear(4, 3, bias=bias)
+    with lib.autocast("cpu", dtype=lib.bfloat16):
+        node = layer(lib.ones(2, 4)).grad_fn
+    steps = [None if step is None else step.name() for step, _ in node.next_functions]
+    assert steps[-2:] == [None, "TBackward0"]
+    assert len(steps) == 2 + bias

@@ -50,6 +50,17 @@ def named(found):
     return {row.name: row for row in found.rows.all()}
 
 
+@pytest.mark.parametrize("name", ["lenet", "resnet8"])
+def test_autocast_changes_no_count(name):
+    shape, options = NETS[name]
+    net, x = getattr(models, name)(**options), convcore.rand(shape)
+    plain = profiled(net, x)
+    with convcore.autocast("cpu", dtype=convcore.bfloat16):
+        lowered = profiled(net, x)
+    assert lowered.multiply_adds == plain.multiply_adds
+    assert "layer" in str(lowered) or "conv" in str(lowered)
+
+
 @pytest.mark.parametrize("name", NETS)
 def test_operations_equal_torchs_flop_counter(name):
     torch = pytest.importorskip("torch")
