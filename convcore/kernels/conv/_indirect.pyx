@@ -5,8 +5,8 @@ alone are one, of several classes (_indirection.pxd).  Patches are not gathered:
 multiplies the pixels where they lie.  The weights are copied first, into the panels that its
 products read.
 
-In bfloat16 all pixels are packed, into the words of bfloat16.c: a part of the channels is whole
-blocks of them.
+In bfloat16 a part of the channels is whole blocks of bfloat16.c.  Pixels are packed, into its words,
+unless they are words already: whole blocks in bfloat16, where a word is a pair.
 
 Work items are (phase, group, block of pixels, block of output channels).  Where one block holds all
 the pixels, each item packs the weights of its own panel, a part at a time, and they never leave the
@@ -428,8 +428,9 @@ cdef void block_item(
             if job.bfloat16:
                 bfloat16().product(
                     class_count(r, c, q0, q1), o, phase.taps[c], k // bfloat16().words,
-                    table + taps_before * r.pitch, r.pitch,
-                    b, phase.taps[c] * k * microkernels().panel, out + c * r.pitch, 0,
+                    table + taps_before * r.pitch, r.pitch, 0 if r.packed else words(job, c0),
+                    b, phase.taps[c] * k * microkernels().panel,
+                    (out if narrow == NULL else <float **>narrow) + c * r.pitch, narrow != NULL, 0,
                     c0 > 0 or epilogue.add, NULL if plain or c1 < job.c else &ending,
                 )
             else:

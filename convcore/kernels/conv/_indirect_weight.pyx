@@ -76,7 +76,8 @@ cdef void add_block(
         point(&job.gy, gy, q0, q1, gradients, scratch, own)
         fill_pointers(own, pixels, blocks * BFLOAT16_BLOCK, scratch)
         bfloat16().words_of_rows(
-            own, blocks, (o + lanes - 1) // lanes * lanes, scratch + job.words
+            own, job.gy.narrow and not job.gy.packed, blocks, (o + lanes - 1) // lanes * lanes,
+            scratch + job.words,
         )
     for t in range(t0, t1):
         if job.bfloat16:
@@ -85,7 +86,8 @@ cdef void add_block(
             )
             bfloat16().gradient(
                 o, width, blocks, scratch + job.words,
-                table + t * job.x.pitch, sums + (t - t0) * job.sum_row, row, not first,
+                table + t * job.x.pitch, job.x.narrow and not job.x.packed,
+                sums + (t - t0) * job.sum_row, row, not first,
             )
             continue
         microkernels().indirect.gradient(

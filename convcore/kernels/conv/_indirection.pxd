@@ -5,8 +5,9 @@ interleaved runs of outputs, as the phases of an input gradient are: output w is
 of class w % classes, and each class has its own taps.
 
 The pointers of a class are a table (taps, pixels) whose lines are `pitch` apart.  They point into
-the input itself where channels lie side by side in it, else into a copy that does: the lines that
-the block sees, of some of the channels, each pixel filled up with zeros to whole vectors.
+the input itself where channels lie side by side in it, as a product can read them, else into a copy
+that does: the lines that the block sees, of some of the channels, each pixel filled up with zeros
+to whole vectors.
 """
 
 from convcore.kernels.conv._im2col cimport Line, Window
@@ -20,7 +21,7 @@ cdef struct Rows:
     Line[MOST_CLASSES] columns   # how each class looks at the last axis
     bint packed                  # through a copy
     bint bfloat16                # of words of bfloat16.c: blocks of channels
-    bint narrow                  # the input is bfloat16, channels side by side: packed
+    bint narrow                  # the input is bfloat16, channels side by side
     Py_ssize_t[2] keep           # of the last two axes, every how manieth line or column is copied
     Py_ssize_t pixel             # floats of one copied pixel
     Py_ssize_t pitch

@@ -105,15 +105,15 @@ cdef void pack_pixels(
 
 
 cdef inline void point_run(
-    const float *line, Py_ssize_t first, Py_ssize_t step, Py_ssize_t j0, Py_ssize_t a,
-    Py_ssize_t b, Py_ssize_t j1, const float *zeros, const float **table,
+    const float *line, bint narrow, Py_ssize_t first, Py_ssize_t step, Py_ssize_t j0,
+    Py_ssize_t a, Py_ssize_t b, Py_ssize_t j1, const float *zeros, const float **table,
 ) noexcept nogil:
     """Pointers of outputs [j0, j1) of a line to their pixels; outside [a, b) to zeros."""
     cdef Py_ssize_t j
     for j in range(j0, a):
         table[j - j0] = zeros
     for j in range(a, b):
-        table[j - j0] = line + first + j * step
+        table[j - j0] = element(line, first + j * step, narrow)
     for j in range(b, j1):
         table[j - j0] = zeros
 
@@ -131,6 +131,7 @@ cdef void point(
     cdef Py_ssize_t[MOST_CLASSES] found
     cdef Py_ssize_t td, th, tw, d, h, i, c, w0, w1, j0, j1, a, b, shift, taps_before, keep
     cdef Py_ssize_t pixel = r.pixel if r.packed else v.s[2]
+    cdef bint narrow = r.narrow and not r.packed
     cdef Plane p
     for c in range(r.classes):
         found[c] = 0
@@ -155,14 +156,14 @@ cdef void point(
                     lines = copy + td * p.count[0] * p.count[1] * r.pixel
                     keep = r.keep[1]
                     if not r.packed:
-                        lines = x + p.n * v.s_n + d * v.s[0]
+                        lines = element(x, p.n * v.s_n + d * v.s[0], narrow)
                         keep = 1
                     for th in range(v.line[1].taps):
                         h = source(&v.line[1], i, th)
                         if r.packed:
                             line = lines + (h - p.low[0]) // r.keep[0] * p.count[1] * r.pixel
                         else:
-                            line = lines + h * v.s[1]
+                            line = element(lines, h * v.s[1], narrow)
                         for tw in range(columns.taps):
                             a, b = j0, j1
                             clip(columns, tw, 0, columns.size, &a, &b)
@@ -172,8 +173,8 @@ cdef void point(
                             if r.packed:
                                 shift -= p.low[1]
                             point_run(
-                                line, shift // keep * pixel, columns.stride // keep * pixel, j0, a,
-                                b, j1, zeros, entry,
+                                line, narrow, shift // keep * pixel,
+                                columns.stride // keep * pixel, j0, a, b, j1, zeros, entry,
                             )
                             entry += r.pitch
         copy += v.line[0].taps * p.count[0] * p.count[1] * r.pixel

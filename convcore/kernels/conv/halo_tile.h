@@ -15,16 +15,6 @@
 #define ALTERNATE(half, l) (2 * (l) + (half))
 #define ZIPPED(half, l) ((half) + (l) / 2 + ((l) & 1) * LANES)
 
-/* Keep a vector that several products share in a register: GCC would rather load it again for each,
- * and loads that cross cache lines are what these loops wait for. */
-#if defined(__GNUC__) && defined(__x86_64__)
-#define KEEP(v) __asm__("" : "+v"(v))
-#elif defined(__GNUC__) && defined(__aarch64__)
-#define KEEP(v) __asm__("" : "+w"(v))
-#else
-#define KEEP(v)
-#endif
-
 /* Keep a pointer: GCC would rather add up, and spill, every sum of offsets that loads are made at. */
 #if defined(__GNUC__)
 #define HOLD(p) __asm__("" : "+r"(p))

@@ -216,12 +216,14 @@ typedef struct {
                               ptrdiff_t count, ptrdiff_t line, ptrdiff_t lines, const float *end,
                               float *out, ptrdiff_t row);
     void (*words_of_weights)(const float *w, ptrdiff_t width, ptrdiff_t term, float *block);
-    void (*words_of_rows)(const float *const *rows, ptrdiff_t blocks, ptrdiff_t lanes, float *out);
+    void (*words_of_rows)(const float *const *rows, int narrow, ptrdiff_t blocks, ptrdiff_t lanes,
+                          float *out);
     void (*product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t blocks,
-                    const float *const *rows, ptrdiff_t pitch, const float *b, ptrdiff_t panel,
-                    float *const *out, ptrdiff_t column, int add, const convcore_epilogue *e);
+                    const float *const *rows, ptrdiff_t pitch, ptrdiff_t first, const float *b,
+                    ptrdiff_t panel, float *const *out, int narrow, ptrdiff_t column, int add,
+                    const convcore_epilogue *e);
     void (*gradient)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t blocks, const float *a,
-                     const float *const *rows, float *c, ptrdiff_t c_row, int add);
+                     const float *const *rows, int narrow, float *c, ptrdiff_t c_row, int add);
 } convcore_bfloat16;
 
 extern const convcore_microkernels convcore_microkernels_base;

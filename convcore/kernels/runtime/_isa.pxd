@@ -231,16 +231,17 @@ cdef extern from "conv/microkernels.h":
             const float *w, Py_ssize_t width, Py_ssize_t term, float *block,
         ) noexcept nogil
         void (*words_of_rows)(
-            const float *const *rows, Py_ssize_t blocks, Py_ssize_t lanes, float *out,
+            const float *const *rows, int narrow, Py_ssize_t blocks, Py_ssize_t lanes, float *out,
         ) noexcept nogil
         void (*product)(
             Py_ssize_t m, Py_ssize_t n, Py_ssize_t taps, Py_ssize_t blocks,
-            const float *const *rows, Py_ssize_t pitch, const float *b, Py_ssize_t panel,
-            float *const *out, Py_ssize_t column, int add, const Epilogue *e,
+            const float *const *rows, Py_ssize_t pitch, Py_ssize_t first, const float *b,
+            Py_ssize_t panel, float *const *out, int narrow, Py_ssize_t column, int add,
+            const Epilogue *e,
         ) noexcept nogil
         void (*gradient)(
             Py_ssize_t m, Py_ssize_t n, Py_ssize_t blocks, const float *a,
-            const float *const *rows, float *c, Py_ssize_t c_row, int add,
+            const float *const *rows, int narrow, float *c, Py_ssize_t c_row, int add,
         ) noexcept nogil
 
 cdef extern from "layers/pooling.h":

@@ -53,11 +53,23 @@ typedef float loose_vec;
 #define UNROLLED
 #endif
 
-/* Ask for the line at p, for loops that jump where the processor guesses wrong.  Any address will do. */
+/* Ask for the line at p, for loops that jump where the processor guesses wrong; or for one that will
+ * be written.  Any address will do. */
 #if defined(__GNUC__)
 #define PREFETCH(p) __builtin_prefetch(p, 0, 2)
+#define PREFETCH_OUTPUT(p) __builtin_prefetch(p, 1)
 #else
 #define PREFETCH(p) (void)(p)
+#define PREFETCH_OUTPUT(p) (void)(p)
+#endif
+
+/* Keep a vector that several products share in a register: GCC would rather load it again for each. */
+#if defined(__GNUC__) && defined(__x86_64__)
+#define KEEP(v) __asm__("" : "+v"(v))
+#elif defined(__GNUC__) && defined(__aarch64__)
+#define KEEP(v) __asm__("" : "+w"(v))
+#else
+#define KEEP(v)
 #endif
 
 /* Before a loop none of whose turns reads what another one writes. */

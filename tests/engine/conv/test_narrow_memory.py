@@ -121,17 +121,39 @@ def test_transposed_convolutions(rng):
     assert np.all(np.abs(made - exact) <= np.abs(exact) * 2**-8 + 1e-5)
 
 
-def test_products_in_pairs_read_and_write_it(rng):
-    x, w = drawn(rng, (2, 40, 9, 11)), rng.standard_normal((70, 40, 1, 1)).astype("f4")
-    conv = PrepackedConvolution(w)
+# Layers whose products are in pairs: with whole blocks of channels, which are read where they lie.
+PAIRED = {
+    "1x1": ((2, 40, 9, 11), 70, 1, {}),
+    "whole blocks": ((2, 64, 9, 11), 96, 1, {}),
+    "whole blocks, 3x3 of stride 2": ((2, 64, 13, 10), 65, 3, {"stride": 2, "padding": 1}),
+    "whole blocks, dilated": ((1, 32, 15, 17), 32, 3, {"dilation": 3, "padding": 2}),
+    "whole blocks, groups": ((2, 64, 9, 7), 64, (3, 1), {"groups": 2, "stride": (2, 1)}),
+    "whole blocks, in parts": ((1, 1024, 5, 4), 64, 3, {"padding": 1}),
+    "few pixels": ((1, 256, 5, 4), 320, 1, {}),
+    "volumes": ((1, 32, 5, 6, 7), 32, (2, 3, 2), {"stride": 2}),
+}
+
+
+@pytest.mark.parametrize("among", [0, 3])
+@pytest.mark.parametrize("name", PAIRED)
+def test_products_in_pairs_have_the_bits_of_float32_memory(rng, name, among):
+    dtype = pytest.importorskip("ml_dtypes").bfloat16
+    shape, channels, kernel, steps = PAIRED[name]
+    size = (kernel,) * (len(shape) - 2) if isinstance(kernel, int) else kernel
+    w = drawn(rng, (channels, shape[1] // steps.get("groups", 1), *size))
+    # Alone in memory, or the middle one of a few more channels, at an odd place.
+    x = drawn(rng, (shape[0], shape[1] + among, *shape[2:]))
+    grad = drawn(rng, conv_forward(x[:, : shape[1]], w, **steps).shape)
+    bias = widened(rounded(rng.standard_normal(channels).astype("f4")))
+    middle = slice(among // 2, among // 2 + shape[1])
     with selected(algorithm="bfloat16"):
-        exact, packed = conv.prepared(x.shape, x.strides, x.dtype)
-        given = (x.shape, rounded(x).strides, NARROW_DTYPE)
-        executable, own = conv.prepared(*given, (True, True))
-    assert executable.plan.algorithm == "bfloat16" and executable.narrow == (True, True)
-    # The same products in the same order: x is bfloat16 already.
-    wanted = rounded(run(exact, x, w, None, packed))
-    assert np.array_equal(run(executable, x, w, None, own), wanted)
+        wanted = passes(x[:, middle], w, bias, grad, steps)
+        narrow = x.astype(dtype, order="K")[:, middle], grad.astype(dtype, order="K")
+        found = passes(narrow[0], w, bias, narrow[1], steps)
+    for made, exact in zip(found[:2], wanted[:2], strict=True):
+        assert made.dtype == dtype and np.abs(exact).max() > 1
+        assert made.tobytes("A") == rounded(exact).tobytes("A")
+    np.testing.assert_array_equal(found[2], wanted[2])
 
 
 @pytest.mark.parametrize("name", LAYERS)

@@ -122,6 +122,15 @@ def packs_input(problem: Problem) -> bool:
     return problem.left.strides[1] != 1 and problem.left.shape[1] > 1
 
 
+def _packs(problem: Problem, bfloat16: bool) -> bool:
+    """Return whether pixels are packed for products in ``bfloat16``, or in float32."""
+    if not bfloat16:
+        return packs_input(problem)
+    words = problem.narrow_left and 2 * _isa.bfloat16_words() == _isa.BFLOAT16_TERMS
+    whole = problem.reduction_channels % _isa.BFLOAT16_TERMS == 0
+    return not (words and whole and problem.left.strides[1] == 1)
+
+
 def most_seen(problem: Problem, bfloat16: bool = False) -> int:
     """Return a bound of the pixels that a block sees, if they are packed."""
     if not (bfloat16 or packs_input(problem)):
@@ -151,7 +160,7 @@ class _Sizes(NamedTuple):
     @property
     def by_tile(self) -> bool:
         """Whether each tile of sums is rounded at once, as all channels are summed there."""
-        return self.narrow_output and not self.bfloat16 and self.part >= self.c
+        return self.narrow_output and self.part >= self.c
 
     def words(self, channels: int) -> int:
         """Return the floats that so many channels of a pixel take, or rows of packed weights."""
@@ -333,7 +342,7 @@ def correlation(
     """Return the kernel and its plan; bfloat16: whether factors are rounded to it."""
     g, x, w, y = problem.geometry, problem.left, problem.right, problem.output
     w_o, w_c = w.strides[:2] if problem.pass_name == FORWARD else w.strides[1::-1]
-    input_packed = bfloat16 or packs_input(problem)
+    input_packed = _packs(problem, bfloat16)
     direct = problem.channels_last and not problem.narrow_output
     row_phases = row_phases_of(problem)
     views = [rows(p.lines, p.columns, x, input_packed) for p in row_phases]
@@ -349,7 +358,8 @@ def correlation(
     shared = 0 if sizes.packs or problem.prepacked else lines(packed)
     how = "after lines are turned, once for all taps" if input_packed else "where they lie"
     if bfloat16:
-        how = f"in bfloat16 ({_isa.bfloat16_name()}), rounded once for all taps"
+        how = "rounded once for all taps" if input_packed else "where they lie"
+        how = f"in bfloat16 ({_isa.bfloat16_name()}), {how}"
     plan = PassPlan(
         algorithm=name,
         reason=f"pixels are multiplied {how}; no patches are copied",

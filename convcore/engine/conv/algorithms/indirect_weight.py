@@ -27,19 +27,19 @@ SUMS = 128 << 10
 CHANNELS = 256
 
 
-def packs_input(problem: Problem) -> bool:
-    """Return whether the input is copied: whole vectors of a pixel's own floats are read."""
-    return problem.narrow_left or problem.left.strides[1] != 1 or problem.c % _isa.lanes() > 0
+def packs_input(problem: Problem, bfloat16: bool = False) -> bool:
+    """Return whether the input is copied: whole vectors of a pixel's own numbers are read.
+
+    Products in bfloat16 read bfloat16 as well as float32.
+    """
+    if problem.narrow_left and not bfloat16:
+        return True
+    return problem.left.strides[1] != 1 or problem.c % _isa.lanes() > 0
 
 
 def _packs_gradients(problem: Problem, bfloat16: bool) -> bool:
     """Return whether a block's own gradients are copied before words are made of them, or none."""
-    return (
-        not bfloat16
-        or problem.narrow_left
-        or problem.right.strides[1] != 1
-        or problem.o % _isa.lanes() > 0
-    )
+    return not bfloat16 or problem.right.strides[1] != 1 or problem.o % _isa.lanes() > 0
 
 
 def _views(problem: Problem, bfloat16: bool = False) -> tuple[Fields, Fields, Blocks]:
@@ -47,7 +47,7 @@ def _views(problem: Problem, bfloat16: bool = False) -> tuple[Fields, Fields, Bl
     g = problem.geometry
     lines_of, out_lines = forward_lines(g), output_lines(g)
     return (
-        rows(lines_of, [lines_of[2]], problem.left, packs_input(problem)),
+        rows(lines_of, [lines_of[2]], problem.left, packs_input(problem, bfloat16)),
         rows(out_lines, [out_lines[2]], problem.right, _packs_gradients(problem, bfloat16)),
         cut_lines(g.n, counts_of(lines_of), most_pixels(g.taps)),
     )
@@ -84,7 +84,7 @@ def weight_gradient(
     g, lanes, narrow = problem.geometry, _isa.lanes(), problem.narrow_left
     x, gy, blocks = _views(problem, bfloat16)
     most = most_seen(problem, bfloat16)
-    seen = most if packs_input(problem) else 0
+    seen = most if packs_input(problem, bfloat16) else 0
     cuts = _pieces(problem, most, bfloat16)
     # Pixels are summed in whole blocks of terms, filled up with zeros.
     pitch = up(blocks.size, _isa.BFLOAT16_TERMS) if bfloat16 else blocks.size

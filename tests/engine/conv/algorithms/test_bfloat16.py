@@ -95,7 +95,7 @@ def fused(a, b, c):
 
 
 @pytest.mark.parametrize("terms", [5, 32, 77, 128])
-def test_the_order_of_additions_is_that_of_blocks_of_even_and_odd_terms(terms, rng):
+def test_the_order_of_additions_is_that_of_two_chains_of_pairs_in_blocks(terms, rng):
     x = reference.rounded_to_bfloat16(rng.standard_normal((1, terms, 1, 6))).astype("f4")
     w = reference.rounded_to_bfloat16(rng.standard_normal((8, terms, 1, 1))).astype("f4")
     if terms < 8:
@@ -108,9 +108,10 @@ def test_the_order_of_additions_is_that_of_blocks_of_even_and_odd_terms(terms, r
     total = np.zeros((8, 6), "f4")
     for block in range(0, len(pixels) // 32 * 32, 32):
         chains = [np.zeros((8, 6), "f4"), np.zeros((8, 6), "f4")]
-        for term in range(32):
-            left, right = weights[block + term][:, None], pixels[block + term][None]
-            chains[term % 2] = fused(left, right, chains[term % 2])
+        for pair in range(16):
+            for term in (block + 2 * pair + 1, block + 2 * pair):
+                left, right = weights[term][:, None], pixels[term][None]
+                chains[pair % 2] = fused(left, right, chains[pair % 2])
         total = total + (chains[0] + chains[1])
     np.testing.assert_array_equal(found, total)
 
