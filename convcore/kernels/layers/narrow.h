@@ -1,18 +1,24 @@
 /* bfloat16 in memory. */
 #include "runtime/bfloat16_memory.h"
 
-/* y, floats, from bfloat16. */
+/* y, floats, from bfloat16.  What follows in memory is asked for: it is often widened next. */
 static void widen(const void *x, ptrdiff_t count, void *y)
 {
-    for (ptrdiff_t i = 0; i < count; i += LANES)
-        store_elements(0, y, i, load_elements(1, x, i, count - i), count - i);
+    ptrdiff_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        PREFETCH(element(1, x, i + count));
+        store_elements(0, y, i, load_elements(1, x, i, LANES), LANES);
+    }
+    if (i < count) store_elements(0, y, i, load_elements(1, x, i, count - i), count - i);
 }
 
 /* y, bfloat16, from floats. */
 static void round_to_nearest(const void *x, ptrdiff_t count, void *y)
 {
-    for (ptrdiff_t i = 0; i < count; i += LANES)
-        store_elements(1, y, i, load_elements(0, x, i, count - i), count - i);
+    ptrdiff_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        store_elements(1, y, i, load_elements(0, x, i, LANES), LANES);
+    if (i < count) store_elements(1, y, i, load_elements(0, x, i, count - i), count - i);
 }
 
 /* The largest elements of the window of column w of the outputs, channels c to c + LANES. */
