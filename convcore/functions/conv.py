@@ -428,12 +428,14 @@ def _needed(left: Tensor, right: Tensor) -> tuple:
 def _bias_grad(grad: Tensor, dtype: np.dtype) -> Tensor:
     """Return the bias gradient: the sum of each channel of the output gradient."""
     array = grad._array
-    if array.dtype.char in "fdFD":
-        sums = engine.conv_bias_grad(array)
-    else:
-        sums = ignore_errstate(engine.conv_bias_grad(astype(array, _SINGLE)).astype, dtype)
+    if array.dtype.char not in "EfdFD":
+        array = astype(array, _SINGLE)
+    sums = engine.conv_bias_grad(array)
+    if sums.dtype != dtype:
+        sums = ignore_errstate(sums.astype, dtype)
     out = wrap(sums)
-    record("SumBackward1", (grad,), out, partial(_bias_grad_backward, array.shape, array.dtype))
+    backward = partial(_bias_grad_backward, array.shape, grad._array.dtype)
+    record("SumBackward1", (grad,), out, backward)
     return out
 
 

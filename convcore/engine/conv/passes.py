@@ -22,6 +22,7 @@ from convcore.engine.conv.executables import (
     weight_grad_executable,
 )
 from convcore.engine.geometry import Padding, Spatial
+from convcore.engine.runtime.casts import bits
 from convcore.engine.runtime.checks import Array, checked_array, checked_bias, whole_elements
 from convcore.kernels.layers._reduce import channel_sums
 
@@ -222,11 +223,12 @@ def conv_bias_grad(grad_output: Array, *, unbatched: bool = False) -> Array:
     Parameters
     ----------
     grad_output : (N, C_out, *outs), or (C_out, *outs) if unbatched
-        float32, float64, complex64 or complex128; any number of spatial axes.
+        float32, float64, complex64, complex128 or bfloat16; any number of spatial axes.
 
     Returns
     -------
     (C_out,)
+        Of the same dtype; float32 of bfloat16.
 
     Raises
     ------
@@ -239,7 +241,7 @@ def conv_bias_grad(grad_output: Array, *, unbatched: bool = False) -> Array:
     >>> conv_bias_grad(np.ones((2, 3, 4, 4)))
     array([32., 32., 32.])
     """
-    array = checked_array("grad_output", grad_output)
+    array = checked_array("grad_output", grad_output, bfloat16=True)
     if array.ndim < (1 if unbatched else 2):
         raise ValueError(
             "grad_output must have an axis of channels: (N, C_out, *outs), or (C_out, *outs) if "
@@ -247,7 +249,8 @@ def conv_bias_grad(grad_output: Array, *, unbatched: bool = False) -> Array:
         )
     if unbatched:
         array = array[np.newaxis]
-    sums = np.empty(array.shape[1], array.dtype)
+    kind = array.dtype.char
+    sums = np.empty(array.shape[1], np.float32 if kind == "E" else array.dtype)
     if array.size == 0:
         sums[...] = 0
         return sums
@@ -256,7 +259,7 @@ def conv_bias_grad(grad_output: Array, *, unbatched: bool = False) -> Array:
     size = array.itemsize
     image, channel, pixel = pixels.strides
     strides = (image // size, channel // size, pixel // size)
-    channel_sums(array.dtype.char, pixels, sums, 1, *pixels.shape, strides)
+    channel_sums(kind, bits(pixels), sums, 1, *pixels.shape, strides)
     return sums
 
 

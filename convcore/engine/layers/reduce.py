@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore.engine.runtime.casts import bits
 from convcore.engine.runtime.layout import is_dense
 from convcore.kernels.layers._reduce import channel_sums
 
@@ -23,7 +24,7 @@ Array = np.ndarray[Any, Any]
 # --constant engine.layers.reduce._LEAST --values 0,1000000
 _LEAST = 1 << 10
 
-_WIDER = {np.dtype(a): np.dtype(b) for a, b in zip("fdFD", "ddDD", strict=True)}
+_WIDER = {a: np.dtype(b) for a, b in zip("EfdFD", "dddDD", strict=True)}
 
 
 def total(array: Array, over: tuple[int, ...], keepdims: bool) -> Array | None:
@@ -31,19 +32,23 @@ def total(array: Array, over: tuple[int, ...], keepdims: bool) -> Array | None:
 
     Parameters
     ----------
-    array : any; of float32, float64 and complex numbers the large ones without gaps are summed
+    array : any; of bfloat16, float32, float64 and complex numbers the large ones without gaps are
+        summed
     over : ints from 0 on
     keepdims : bool
         Whether the axes stay, with size 1.
     """
-    if array.size < _LEAST or array.dtype not in _WIDER or not is_dense(array):
+    kind = array.dtype.char
+    if array.size < _LEAST or kind not in _WIDER or not array.dtype.isnative:
+        return None
+    if not is_dense(array):
         return None
     job = _job(array.shape, array.strides, over)
     if job is None:
         return None
     sizes, order, counts, strides = job
-    sums = np.empty(sizes, _WIDER[array.dtype])
-    channel_sums(array.dtype.char, array, sums, *counts, strides)
+    sums = np.empty(sizes, _WIDER[kind])
+    channel_sums(kind, bits(array), sums, *counts, strides)
     sums = sums.transpose(order)
     return sums if keepdims else sums.squeeze(over)
 

@@ -1,7 +1,7 @@
 """Sums over pixels, by channel: bias gradients, global average pooling, sums over axes."""
 
 cimport cython
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport parallel, prange, threadid
 from libc.stdlib cimport free, malloc
 
 from convcore.kernels.runtime._buffers cimport Buffers
@@ -13,6 +13,7 @@ cdef enum:
     NHWC_CHUNK = 1 << 7    # pixels of another chunk, added one after another
     PART = 16              # chunks of one item
     WORK = 16              # multiply-adds of an element, out of another core's cache
+    STAGE = 1 << 13        # elements of bfloat16 that are floats at a time: all of a chunk's
 
 # All are of real numbers: a complex one is two channels.
 cdef struct Job:
@@ -23,7 +24,7 @@ cdef struct Job:
     Py_ssize_t s_n               # strides
     Py_ssize_t s_c
     Py_ssize_t s_p
-    Py_ssize_t size              # bytes of a number
+    Py_ssize_t size              # bytes of a number; 2 is bfloat16
     Py_ssize_t together          # channels of one call of a microkernel
     Py_ssize_t width             # of one item
     Py_ssize_t blocks            # of channels
@@ -49,8 +50,29 @@ cdef void plan(Job *job, Py_ssize_t cell) noexcept:
     job.blocks = (job.channels + job.width - 1) // job.width
 
 
+cdef void sum_chunk(
+    const Job *job, const Sums *sums, const char *x, Py_ssize_t count, Py_ssize_t width,
+    float *stage, double *to,
+) noexcept nogil:
+    """Add `count` pixels of `width` channels, that lie side by side, to the sums of those."""
+    cdef Py_ssize_t step = job.s_p, rows = count, i
+    if job.size == 2:
+        if step == width:
+            rows = 1
+        for i in range(rows):
+            layer_microkernels().narrow.widen(
+                x + i * step * job.size, count // rows * width, stage + i * width
+            )
+        x, step = <const char *>stage, width
+    if width == 1 and step == 1:
+        sums.nchw(x, count, to)
+    else:
+        sums.nhwc(x, count, width, step, to)
+
+
 cdef void sum_item(
-    const Job *job, const Sums *sums, Py_ssize_t item, const char *x, double *partials
+    const Job *job, const Sums *sums, Py_ssize_t item, const char *x, float *stage,
+    double *partials,
 ) noexcept nogil:
     """Write the sums of some channels over some chunks of one group."""
     cdef Py_ssize_t first = item % job.blocks * job.width, c, i, p, count, width
@@ -67,19 +89,26 @@ cdef void sum_item(
         c = first
         while c < end:
             width = min(job.together, end - c)
-            if width == 1 and job.s_p == 1:
-                sums.nchw(image + c * job.s_c * job.size, count, partials + c)
-            else:
-                sums.nhwc(image + c * job.s_c * job.size, count, width, job.s_p, partials + c)
+            sum_chunk(
+                job, sums, image + c * job.s_c * job.size, count, width, stage, partials + c
+            )
             c += width
 
 
+cdef inline Py_ssize_t all_partials(const Job *job) noexcept nogil:
+    return job.groups * job.parts * job.channels
+
+
 cdef void sum_all(const Job *job, const char *x, double *partials, int threads) noexcept nogil:
+    cdef float *stage = <float *>(partials + all_partials(job))
     cdef Py_ssize_t i
     with parallel(num_threads=threads):
         # A thread owns whole partial sums.
         for i in prange(job.groups * job.parts * job.blocks, schedule="static"):
-            sum_item(job, &layer_microkernels().sums[job.size == 8], i, x, partials)
+            sum_item(
+                job, &layer_microkernels().sums[job.size == 8], i, x, stage + threadid() * STAGE,
+                partials,
+            )
 
 
 cdef void add_parts(
@@ -124,13 +153,14 @@ def channel_sums(
 ):
     """Write out[g, c] = (sum over n and p of x[g, n, c, p]) / divisor.
 
-    kind: x's, one of 'fdFD'; out may be of the wider kind.
+    kind: x's, one of 'fdFD'; out may be of the wider kind.  Or 'E': the bits of bfloat16, and out
+    float32 or float64.
     strides: (s_n, s_c, s_p) in elements; a group follows the images of the one before.
     later: whether to return a function that does it whenever it is called, instead.
     """
     cdef BoundSums call = BoundSums.__new__(BoundSums)
     cdef Job *job = &call.job
-    cdef Py_ssize_t cell = 2 if kind in "FD" else 1
+    cdef Py_ssize_t cell = 2 if kind in "FD" else 1, staged = 0
     call.x = <const char *>call.borrow(x, False)
     call.out = call.borrow(out, True)
     call.wide = call.views[1].itemsize == 8 * cell
@@ -138,12 +168,16 @@ def channel_sums(
     job.groups, job.n, job.channels, job.pixels = groups, n, channels * cell, pixels
     job.s_n, job.s_c, job.s_p = strides
     job.s_n, job.s_p = job.s_n * cell, job.s_p * cell
-    job.size = 4 if kind in "fF" else 8
+    job.size = 2 if kind == "E" else 4 if kind in "fF" else 8
     plan(job, cell)
-    call.partials = <double *>malloc(max(1, groups * job.parts * job.channels) * sizeof(double))
-    if call.partials == NULL:
-        raise MemoryError("no memory for the partial sums")
     call.threads = thread_count(
         groups * job.parts * job.blocks, 1.0 * WORK * groups * n * channels * pixels
     )
+    if job.size == 2:
+        staged = call.threads * STAGE * <Py_ssize_t>sizeof(float)
+    call.partials = <double *>malloc(
+        max(1, all_partials(job)) * <Py_ssize_t>sizeof(double) + staged
+    )
+    if call.partials == NULL:
+        raise MemoryError("no memory for the partial sums")
     return call if later else call()

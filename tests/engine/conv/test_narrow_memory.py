@@ -1,5 +1,7 @@
 """Convolutions whose arrays are bfloat16 in memory: float32's, rounded once at the end."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,13 @@ from hypothesis import strategies as st
 from properties import few
 
 import convcore
-from convcore.engine import conv_forward, conv_input_grad, conv_transpose, conv_weight_grad
+from convcore.engine import (
+    conv_bias_grad,
+    conv_forward,
+    conv_input_grad,
+    conv_transpose,
+    conv_weight_grad,
+)
 from convcore.engine.conv.algorithms.selection import current, selected
 from convcore.engine.conv.executables import NARROW_DTYPE, transpose_executable
 from convcore.engine.conv.prepacked import PrepackedConvolution
@@ -297,6 +305,19 @@ def test_arrays_of_bfloat16_may_have_gaps_and_activations(rng):
     found = conv_forward(spread, given[1], bias.astype(dtype), activation="relu", **steps)
     np.testing.assert_allclose(found.astype("f4"), wanted.astype("f4"), rtol=2**-7)
     assert (wanted.astype("f4") >= 0).all() and wanted.astype("f4").max() > 1
+
+
+@pytest.mark.parametrize("channels", [1, 3, 64, 130])
+def test_bias_gradients_are_float32_sums(channels, rng):
+    dtype = pytest.importorskip("ml_dtypes").bfloat16
+    for channels_last, rest in itertools.product((True, False), (0, 3)):
+        grad = drawn(rng, (3, channels + rest, 40, 70))
+        grad = (grad if channels_last else np.ascontiguousarray(grad)).astype(dtype, order="K")
+        grad = grad[:, rest // 2 : rest // 2 + channels]
+        found = conv_bias_grad(grad)
+        assert found.dtype == np.float32
+        exact = grad.astype("f8").sum((0, 2, 3))
+        np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["f8", "f2", "i4"])

@@ -22,12 +22,18 @@ def wide(array):
     return array.astype("D" if array.dtype.kind == "c" else "d")
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+def dtype_of(name):
+    return pytest.importorskip("ml_dtypes").bfloat16 if name == "bfloat16" else np.dtype(name)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16", "bfloat16"])
 @pytest.mark.parametrize("shape", [(3, 5, 17, 9), (2, 130, 40, 3), (1, 70, 100, 1), (2, 1, 90, 90)])
 def test_sums_over_any_axes_in_any_order_of_memory_are_exact(shape, dtype, rng):
     numbers = rng.standard_normal((2, *shape))
-    array = (numbers[0] + 1j * numbers[1] if dtype[0] == "c" else numbers[0]).astype(dtype)
-    tolerance = 64 * np.finfo(dtype).eps
+    array = numbers[0] + 1j * numbers[1] if dtype[0] == "c" else numbers[0]
+    array = array.astype(dtype_of(dtype))
+    # Sums of bfloat16 are made of floats.
+    tolerance = 64 * np.finfo("f4" if dtype == "bfloat16" else dtype).eps
     computed = 0
     for order in ORDERS:
         laid = np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
@@ -60,13 +66,15 @@ def test_long_sums_of_one_sign_keep_their_digits(rng):
         np.testing.assert_allclose(found.sum(), exact, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("over", [(0, 1, 2, 3), (2, 3), (0, 2, 3), (1, 2)])
 @pytest.mark.parametrize("format", [convcore.contiguous_format, convcore.channels_last])
-def test_bits_of_sums_do_not_depend_on_threads(over, format, threads, rng):
-    x = convcore.from_numpy(rng.standard_normal((4, 48, 60, 50)).astype("f4"))
-    x = x.contiguous(memory_format=format)
+def test_bits_of_sums_do_not_depend_on_threads(over, format, dtype, threads, rng):
+    x = convcore.from_numpy(rng.standard_normal((4, 48, 60, 50)))
+    x = x.to(getattr(convcore, dtype)).contiguous(memory_format=format)
     bits = set()
     for number in (1, 2, 3, 7):
         threads(number)
-        bits.add(x.sum(over).numpy().tobytes() + x.mean(over).numpy().tobytes())
+        found = x.sum(over), x.mean(over)
+        bits.add(b"".join(one.double().numpy().tobytes() for one in found))
     assert len(bits) == 1
