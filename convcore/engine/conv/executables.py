@@ -218,7 +218,7 @@ def _apply_bfloat16(
 
 
 def _is_readable(array: Array) -> bool:
-    """Return whether kernels may read an array of bfloat16: it has no gaps, or none between channels.
+    """Return whether kernels may read bfloat16 there: it has no gaps, or none between channels.
 
     The latter are gradients of channels that were joined by `cat`.
     """
