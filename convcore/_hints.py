@@ -322,6 +322,13 @@ NON_LEAF = (
     "x.detach().requires_grad_(), and compute with it"
 )
 NO_INPUT = "summary(model, (1, 3, 224, 224)) gives it an input of that shape"
+
+
+def lone_shape(sizes: _Shape) -> str:
+    """Say which shape a net takes that runs with a batch, and was given one image's."""
+    return f"the net takes a batch: summary(model, {(1, *sizes)})"
+
+
 NO_SUPER = "call super().__init__() first in the module's __init__"
 
 

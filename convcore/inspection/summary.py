@@ -139,8 +139,12 @@ def summary(
         model.eval()
         with no_grad():
             model(*args, **kwargs)
-    except TypeError as error:
-        _hints.hinted(error, "" if args or kwargs else _hints.NO_INPUT)
+    except Exception as error:
+        if not args and not kwargs and isinstance(error, TypeError):
+            _hints.hinted(error, _hints.NO_INPUT)
+        elif _is_shape(input) and _runs(model, (zeros((1, *input), dtype=dtype),), kwargs):
+            error.__notes__ = []  # what a layer guessed: the cause is known now
+            _hints.hinted(error, _hints.lone_shape(input))
         raise
     finally:
         for handle in handles:
@@ -208,9 +212,23 @@ class _Watch:
 
 def _arguments(input: Any, dtype: _dtype) -> tuple:
     """Return the positional arguments that ``input`` stands for."""
-    if isinstance(input, tuple) and input and all(type(size) is int for size in input):
+    if _is_shape(input):
         return (zeros(input, dtype=dtype),)
     return input if isinstance(input, tuple) else (input,)
+
+
+def _is_shape(input: Any) -> bool:
+    return isinstance(input, tuple) and bool(input) and all(type(size) is int for size in input)
+
+
+def _runs(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> bool:
+    """Return whether the net takes these arguments."""
+    try:
+        with no_grad():
+            model(*args, **kwargs)
+    except Exception:
+        return False
+    return True
 
 
 def shapes(value: Any) -> Any:

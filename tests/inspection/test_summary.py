@@ -102,6 +102,16 @@ def test_integer_inputs():
     assert convcore.summary(Lookup(), (2, 5), dtype=convcore.int64).rows[0].output == [2, 5, 4]
 
 
+def test_one_image_without_its_batch_is_said():
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(144, 10))
+    with pytest.raises(RuntimeError) as caught:
+        convcore.summary(net, (3, 8, 8))
+    assert caught.value.__notes__ == ["Hint: the net takes a batch: summary(model, (1, 3, 8, 8))"]
+    with pytest.raises(RuntimeError) as caught:
+        convcore.summary(net, (3, 9, 9))
+    assert "takes a batch" not in str(caught.value.__notes__)
+
+
 def test_shared_modules_and_parameters_count_once():
     shared = nn.Linear(3, 3)
     net = nn.Sequential(shared, nn.ReLU(), shared, nn.Linear(3, 3))

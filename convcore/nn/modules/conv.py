@@ -10,6 +10,7 @@ from convcore._creation import empty
 from convcore._hints import hinted
 from convcore._tensor import Tensor
 from convcore.engine.geometry import Steps
+from convcore.functions._support.arguments import is_int
 from convcore.nn import functional, init
 from convcore.nn.modules.module import Module
 from convcore.nn.modules.utils import _ntuple, at_call
@@ -47,15 +48,13 @@ class _ConvNd(Module):
         super().__init__()
         stride, padding, dilation, groups = steps
         _check_channels(*channels, groups)
-        sizes = _ntuple(self.rank)
-        if any(isinstance(size, float) for size in sizes(kernel_size)):
-            raise TypeError(f"kernel_size must be an int or a tuple of ints, got {kernel_size!r}")
         self.in_channels, self.out_channels = channels
-        self.kernel_size = sizes(kernel_size)
-        self.stride = sizes(stride)
-        self.padding: Any = padding if isinstance(padding, str) else sizes(padding)
-        self.dilation = sizes(dilation)
-        self.output_padding = sizes(output_padding)
+        self.kernel_size = self._sizes("kernel_size", kernel_size)
+        self.stride = self._sizes("stride", stride)
+        named = isinstance(padding, str)
+        self.padding: Any = padding if named else self._sizes("padding", padding)
+        self.dilation = self._sizes("dilation", dilation)
+        self.output_padding = self._sizes("output_padding", output_padding)
         self.groups = groups
         self.padding_mode = padding_mode
         self._check_padding()
@@ -68,6 +67,13 @@ class _ConvNd(Module):
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
+
+    def _sizes(self, name: str, given: Any) -> tuple[int, ...]:
+        """Return an argument as one int an axis."""
+        sizes = _ntuple(self.rank)(given)
+        if not all(map(is_int, sizes)):
+            raise TypeError(f"{name} must be an int or a tuple of ints, got {given!r}")
+        return sizes
 
     def _check_padding(self) -> None:
         if isinstance(self.padding, str):
