@@ -535,6 +535,67 @@ def test_python_can_suggest_an_attribute(owner, name, meant):
         assert f"'{meant}'" in "".join(traceback.format_exception_only(caught.value))
 
 
+@pytest.mark.parametrize(
+    ("module", "name", "meant"),
+    [
+        ("convcore", "tensr", "tensor"),
+        ("convcore.nn", "Conv2D", "Conv2d"),
+        ("convcore.nn.functional", "conv2D", "conv2d"),
+        ("convcore.optim", "Adamm", "Adam"),
+        ("convcore.inspection", "sumary", "summary"),
+    ],
+)
+def test_a_misspelt_import_says_what_was_meant(module, name, meant):
+    with pytest.raises(ImportError) as caught:
+        exec(f"from {module} import {name}", {})
+    text = str(caught.value)
+    assert text.startswith(f"cannot import name {name!r} from {module!r}")
+    assert text.endswith(f"Did you mean {meant!r}?") and caught.value.name == module
+    assert not hasattr(sys.modules[module], name)
+
+
+def test_an_import_of_what_only_pytorch_has_is_explained():
+    with pytest.raises(ImportError) as caught:
+        exec("from convcore.special import airy_ai", {})
+    assert "torch.special.airy_ai is missing" in caught.value.__notes__[0]
+
+
+MISSPELT = {
+    "zeros": lambda: convcore.zeros(2, dtyp=convcore.int64),
+    "tensor": lambda: convcore.tensor([2], dtyp=convcore.int64),
+    "arange": lambda: convcore.arange(2, dtyp=convcore.int64),
+    "ones_like": lambda: convcore.ones_like(convcore.zeros(2), dtyp=convcore.int64),
+    "randn": lambda: convcore.randn(2, dtyp=convcore.float64),
+}
+
+
+@pytest.mark.parametrize("name", MISSPELT)
+def test_misspelt_keywords_of_new_tensors_get_a_hint(name):
+    with pytest.raises(TypeError) as caught:
+        MISSPELT[name]()
+    # Python 3.13 says it in its own text, too.
+    assert "'dtype'" in "".join((str(caught.value), *getattr(caught.value, "__notes__", ())))
+
+
+def test_misspelt_keywords_of_backward_get_a_hint():
+    x = convcore.ones(1, requires_grad=True)
+    assert "retain_graph" in hint(x.backward, retain=True)
+    assert "retain_graph" in hint(convcore.autograd.grad, x, x, retain=True)
+    assert "'seed'" in hint(convcore.manual_seed, sed=1) or sys.version_info >= (3, 13)
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_of_backward_and_arrays_name_the_callers_line():
+    x = convcore.ones(1, requires_grad=True)
+    array = np.ones(2)
+    array.flags.writeable = False
+    with pytest.warns() as caught:
+        (x * x).backward(create_graph=True)
+        convcore.autograd.backward(x * x, grad_variables=convcore.ones(1))
+        convcore.from_numpy(array)
+    assert [each.filename for each in caught] == [__file__] * 3
+
+
 def test_hint_is_no_part_of_the_text():
     with pytest.raises(RuntimeError) as caught:
         bool(convcore.zeros(2))

@@ -8,6 +8,7 @@ Every function makes an ndarray, and `wrap` makes that a leaf of the graph.  The
 torch.strided, and ``pin_memory`` changes nothing: there is no device to copy to.
 """
 
+from convcore import _misnamed
 from convcore._creation.data import (
     as_tensor,
     asarray,
@@ -73,3 +74,5 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+_misnamed.hint_keywords(__name__)

@@ -241,7 +241,7 @@ def _warn_read_only(what: str) -> None:
     warnings.warn(
         f"The given {what} is not writable: the tensor that shares its memory is non-writable, "
         "too, and raises RuntimeError where it is written to. A clone() can be written to.",
-        stacklevel=3,
+        stacklevel=4,
     )
 
 

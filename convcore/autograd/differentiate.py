@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _hints
+from convcore import _hints, _misnamed
 from convcore._dtype import FLOATING, INEXACT
 from convcore._recording import mode
 from convcore._size import Size
@@ -20,6 +20,7 @@ from convcore.autograd.traversal import Traversal
 Tensors = Tensor | Sequence[Tensor]
 
 
+@_misnamed.hinting
 def backward(
     tensors: Tensors,
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
@@ -51,7 +52,7 @@ def backward(
         warnings.warn(
             "`grad_variables` is deprecated. Use `grad_tensors` instead.",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
         grad_tensors = grad_variables if grad_tensors is None else grad_tensors
     roots = _as_tuple(tensors)
@@ -59,7 +60,7 @@ def backward(
     if wanted is not None and not wanted:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     if create_graph:
-        warnings.warn(_CYCLE, stacklevel=3)
+        warnings.warn(_CYCLE, stacklevel=5)
     for tensor in wanted or ():
         if isinstance(tensor, Tensor):
             retain_grad(tensor)  # for those that are not leaves
@@ -81,6 +82,7 @@ _CYCLE = (
 )
 
 
+@_misnamed.hinting
 def grad(
     outputs: Tensors,
     inputs: Tensors,

@@ -11,6 +11,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+from convcore import _misnamed
 from convcore._tensor import Tensor
 from convcore.autograd import differentiate, hooks, traversal
 from convcore.functions import _not_here, arithmetic
@@ -27,6 +28,7 @@ _NAMES = (
 FAMILIES = [importlib.import_module(f"convcore.functions.{name}") for name in _NAMES]
 
 
+@_misnamed.hinting
 def backward(
     self: Tensor,
     gradient: Tensor | None = None,

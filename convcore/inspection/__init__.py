@@ -7,6 +7,8 @@ measures the time and memory of each module and operation, and
 all of it as one HTML page, and `convcore.inspection.pictures` draws parts of it.
 """
 
+from typing import TYPE_CHECKING
+
 from convcore import _misnamed
 from convcore.inspection import attribution, pictures
 from convcore.inspection.capturing import Capture, capture
@@ -42,3 +44,6 @@ __all__ = [
 ]
 
 _misnamed.hint_keywords(__name__)
+
+if not TYPE_CHECKING:  # which would find no misspelt names
+    __getattr__ = _misnamed.refuse_names(__name__)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore import _misnamed
 from convcore._device import check_device, device
 from convcore._tensor import Tensor, wrap
 from convcore.engine.runtime.locks import process_lock
@@ -262,6 +263,7 @@ def use_own_generator(seed: int) -> None:
 # The default generator
 
 
+@_misnamed.hinting
 def manual_seed(seed: int) -> Generator:
     """Seed the default generator, and return it; see `Generator.manual_seed`.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
+from convcore import _dtype, _misnamed
 from convcore._creation.arguments import (
     DtypeLike,
     allocated,
@@ -63,6 +63,7 @@ def bernoulli(
     return leaf(array, out=out)
 
 
+@_misnamed.hinting
 def randperm(
     n: int,
     *,

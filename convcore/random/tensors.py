@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
+from convcore import _dtype, _misnamed
 from convcore._creation.arguments import (
     DtypeLike,
     allocated,
@@ -32,6 +32,7 @@ def _empty(size: tuple[int, ...], dtype: np.dtype, device: Any) -> np.ndarray:
     return allocated(meta if is_meta(device) else np.empty, size, dtype)
 
 
+@_misnamed.hinting
 def rand(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -51,6 +52,7 @@ def rand(
     return leaf(array, requires_grad, device, out)
 
 
+@_misnamed.hinting
 def randn(
     *sizes: Any,
     size: Sequence[int] | None = None,
