@@ -51,6 +51,13 @@ def test_photograph_is_scaled_to_the_net(said, tmp_path):
     assert "3 \N{MULTIPLICATION SIGN} 32 \N{MULTIPLICATION SIGN} 32" in text
 
 
+def test_an_array_of_another_dtype_gets_a_hint_for_files(said, tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 28, 28)))
+    code, _, errors = said("lenet", "--input", "x.npy")
+    assert code == 2 and "numpy.save('x.npy', x.astype('float32'))" in errors
+    assert "x.float()" not in errors
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -60,6 +67,7 @@ def test_photograph_is_scaled_to_the_net(said, tmp_path):
         ),
         (["resnet180"], "vgg19_bn; did you mean resnet18?"),
         (["net.pt"], "name the net, as in `convcore inspect resnet18 --weights net.pt`"),
+        (["net.py"], "net.py is a program: have it print convcore.summary(net, (1, 3, 224, 224))"),
         (["lenet", "--input", "1,1,3,3"], "cannot take [1, 1, 3, 3]"),
         (["lenet", "--input", "0,1"], "--input: must be sizes above 0"),
         (["lenet", "--input", "x.txt"], "is no .npy file"),

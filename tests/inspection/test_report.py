@@ -14,6 +14,8 @@ import pytest
 
 import convcore
 from convcore import inspection, models, nn
+from convcore.inspection.profiling import ProfileRow
+from convcore.inspection.reporting import _charts
 from convcore.inspection.reporting._boxes import boxes_of
 from convcore.inspection.reporting._calls import INPUT, calls_of
 
@@ -159,6 +161,27 @@ def test_times_are_there_only_when_asked_for(written, image):
     assert "Flame graph" not in written(small(), image)
     text = written(small(), image, times=True)
     assert 'aria-label="Flame graph"' in text and re.search(r"[\d.]+ m?s forward", text)
+
+
+def test_slivers_of_a_flame_graph_are_one_bar_and_named():
+    def row(name, seconds, *children):
+        return ProfileRow(name, "", True, forward=seconds, children=list(children))
+
+    thin = [row("a", 0.002), row("b", 0.003)]
+    text = _charts.flame(row("", 1.0, row("wide", 0.5), *thin, row("other", 0.4), row("c", 0.004)))
+    titles = re.findall("<title>(.*?):", text)
+    assert titles == ["both passes", "wide", "a, b", "other", "c"]
+    assert re.search(r"a, b: together 5 ms forward", text)
+    lefts = [float(one) for one in re.findall(r'<rect x="([\d.]+)"', text)]
+    assert lefts == [0, 0, 500, 505, 905]
+
+
+def test_kernels_are_large_enough_to_be_seen(written):
+    [image] = re.findall(
+        r'width="(\d+)" height="\d+" alt="Kernels',
+        written(nn.Conv2d(4, 8, 3), convcore.rand(1, 4, 8, 8)),
+    )
+    assert int(image) >= 300  # eight kernels of three columns
 
 
 def test_saliency_is_shown_where_the_net_ends_in_class_scores(written, image):

@@ -89,9 +89,9 @@ def run(arguments: argparse.Namespace) -> int:
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
         axes = [axis for one in expected for axis in _axes(one)]
         hint = resize_hint(Path(arguments.input or ""), axes, arguments.size)
-        raise UsageError(
-            f"{arguments.model} cannot take {shown}{hint}: {one_line(error)}"
-        ) from None
+        other = _dtype_hint(arguments.input, given, model)
+        why = f"{error}; {other}" if other else one_line(error)
+        raise UsageError(f"{arguments.model} cannot take {shown}{hint}: {why}") from None
     print(f"Saved to {written}, {written.stat().st_size / 1e3:.0f} kB")
     return 0
 
@@ -145,6 +145,15 @@ def _input(arguments: argparse.Namespace, expected: tuple[Any, ...]) -> tuple[An
         Path(given), _axes(expected[0]), arguments.size, mean, std, 1.0, "view"
     )
     return (convcore.from_numpy(np.ascontiguousarray(pixels)),)
+
+
+def _dtype_hint(file: str | None, given: tuple[Any, ...], model: Any) -> str:
+    """Say how a file gets the net's dtype; '' where it has it."""
+    wanted = {one.dtype for one in model.parameters() if one.is_floating_point()}
+    if not given or len(wanted) != 1 or given[0].dtype in wanted:
+        return ""
+    named = str(wanted.pop()).removeprefix("torch.")
+    return f"numpy.save({file!r}, x.astype({named!r})) writes what the net takes"
 
 
 def _axes(expected: Any) -> list[int | str]:

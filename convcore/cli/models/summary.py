@@ -97,6 +97,11 @@ def maker(name: str) -> Any:
                 f"{name} is a file of weights, and says nothing of the net that has them: name the "
                 f"net, as in `convcore inspect resnet18 --weights {name}`"
             )
+        if Path(name).suffix == ".py":
+            raise UsageError(
+                f"{name} is a program: have it print convcore.summary(net, (1, 3, 224, 224)) of "
+                "its net; here stand nets of convcore.models, as resnet18, and ONNX files"
+            )
         raise UsageError(
             f"there is no model {name!r}, only {', '.join(names)}{nearest(name, names)}"
         )

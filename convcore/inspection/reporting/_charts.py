@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from convcore.inspection.profiling import ProfileRow
 from convcore.inspection.reporting._text import number, safe, seconds
@@ -12,7 +12,7 @@ from convcore.inspection.reporting._text import number, safe, seconds
 __all__ = ["flame", "flow", "histogram"]
 
 _WIDTH, _HEIGHT = 256, 60
-_FLAME, _LEVEL = 1000, 20
+_FLAME, _LEVEL, _THIN = 1000, 20, 8
 
 
 def histogram(found: tuple[list[int], list[float]], what: str) -> str:
@@ -82,17 +82,14 @@ def flow(entries: Sequence[tuple[int, str, float]]) -> str:
 
 def flame(root: ProfileRow) -> str:
     """Return a flame graph of a profile: each row's width is its time, those inside it below."""
-    found = list(_bars(root, 0, 0.0, root.seconds or 1.0))
+    found = list(_bars([root], 0, 0.0, root.seconds or 1.0))
     height = (max(level for level, *_ in found) + 1) * _LEVEL
     parts = []
-    for level, left, width, row in found:
-        path = row.name or ("both passes" if row is root else "(the net)")
-        name = path.rpartition(".")[2]
-        title = f"{path}: {seconds(row.forward)} forward, "
-        title += f"{seconds(row.backward)} backward"
+    for level, left, width, rows in found:
+        title, name = _named(rows, root)
         label = f'<text x="{left + 3:.1f}" y="{level * _LEVEL + 14}">{safe(name)}</text>'
         parts.append(
-            f'<g class="{"b" if row.children else ""}"><title>{safe(title)}</title>'
+            f'<g class="{"b" if rows[0].children else ""}"><title>{safe(title)}</title>'
             f'<rect x="{left:.1f}" y="{level * _LEVEL}" width="{width:.1f}" '
             f'height="{_LEVEL - 1}"/>{label if width > 7 * len(name) + 6 else ""}</g>'
         )
@@ -102,14 +99,32 @@ def flame(root: ProfileRow) -> str:
     )
 
 
+def _named(rows: Sequence[ProfileRow], root: ProfileRow) -> tuple[str, str]:
+    """Return the title of a bar and its short name."""
+    forward, backward = sum(row.forward for row in rows), sum(row.backward for row in rows)
+    spent = f"{seconds(forward)} forward, {seconds(backward)} backward"
+    if len(rows) > 1:
+        return f"{', '.join(row.name for row in rows)}: together {spent}", f"{len(rows)} short ones"
+    path = rows[0].name or ("both passes" if rows[0] is root else "(the net)")
+    return f"{path}: {spent}", path.rpartition(".")[2]
+
+
 def _bars(
-    row: ProfileRow, level: int, left: float, whole: float
-) -> Iterator[tuple[int, float, float, ProfileRow]]:
-    """Yield (level, left, width, row) of a row and what is inside it, but for slivers."""
-    width = _FLAME * row.seconds / whole
-    if width < 1:
+    rows: list[ProfileRow], level: int, left: float, whole: float
+) -> Iterator[tuple[int, float, float, list[ProfileRow]]]:
+    """Yield (level, left, width, rows) of a bar and what is inside it."""
+    yield level, left, _FLAME * sum(row.seconds for row in rows) / whole, rows
+    if len(rows) > 1:
         return
-    yield level, left, width, row
-    for child in row.children:
-        yield from _bars(child, level + 1, left, whole)
-        left += _FLAME * child.seconds / whole
+    for group in _together(rows[0].children, whole):
+        yield from _bars(group, level + 1, left, whole)
+        left += _FLAME * sum(row.seconds for row in group) / whole
+
+
+def _together(rows: Sequence[ProfileRow], whole: float) -> Iterator[list[ProfileRow]]:
+    """Yield rows alone, but neighbours too thin to be pointed at as one."""
+    for thin, group in groupby(rows, lambda row: _FLAME * row.seconds / whole < _THIN):
+        if thin:
+            yield list(group)
+        else:
+            yield from ([row] for row in group)

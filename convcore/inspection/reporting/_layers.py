@@ -160,7 +160,7 @@ def _figures(facts: Facts, call: Call, side: int) -> Iterator[str]:
     if call.plan is not None and weight is not None:
         image = _images.kernels(array_of(weight))
         if image:
-            yield image.html(240)
+            yield image.html(360)
     for what, found in (("result", values.outputs), ("gradient", values.grads)):
         if call.name in found:
             yield _charts.histogram(found[call.name]["histogram"], f"the {what}")

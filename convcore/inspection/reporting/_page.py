@@ -185,7 +185,8 @@ def _times(facts: Facts) -> str:
     return (
         f"<p>Forward and backward pass together, on {facts.profile.threads} thread"
         f"{'s' if facts.profile.threads != 1 else ''}: a bar's width is its time, and what is "
-        "below it ran inside it. These are measured, and differ with each report.</p>"
+        "below it ran inside it. Point at a bar for its name and times; thin neighbours are "
+        "one bar. These are measured, and differ with each report.</p>"
         f"{_charts.flame(facts.profile.rows)}"
     )
 
@@ -224,7 +225,8 @@ def _note_on_table(facts: Facts) -> str:
         '<p class="soft">In the order of the calls; what is indented is inside the row above. '
         "A second call of a module or function ends in :2. Mean, Std (standard deviation) and "
         f"Zeros are of its result, Gradient std is of the gradient of {_score(facts)} with respect "
-        f"to that.{fused if facts.profile else ''}</p>"
+        "to that. Memory is of all new results, also those of functions, such as a sum; the table "
+        f"of summary has modules alone.{fused if facts.profile else ''}</p>"
     )
 
 

@@ -55,8 +55,8 @@ figure{margin:.6rem 1rem .6rem 0;max-width:100%}figure img{display:block;max-wid
 image-rendering:pixelated;border:1px solid var(--line)}figcaption{font-size:.87rem;max-width:26rem}
 #answer figcaption{max-width:14rem}
 .row{display:flex;flex-wrap:wrap;align-items:flex-start;gap:.4rem 1.5rem}
-.graphs{display:flex;flex-wrap:wrap;align-items:flex-start;gap:1rem 2rem}
-.graphs>div{min-width:0}
+.graphs{columns:352px;column-gap:1.5rem}
+.graphs>div{break-inside:avoid;padding-bottom:1rem}
 details{border:1px solid var(--line);border-radius:8px;margin:.4rem 0;
 padding:.3rem .7rem;min-width:0}
 details.bad{border-color:var(--bad)}summary{cursor:pointer;overflow-wrap:anywhere}
