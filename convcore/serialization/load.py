@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
+from convcore._hints import hinted
 from convcore.serialization import archive, bfloat16, formats, legacy, numpy_scalars, rebuild, safe
 from convcore.serialization.errors import CheckpointError, damage
 from convcore.serialization.state_dicts import npz, safetensors
@@ -297,7 +298,7 @@ class _CodeReader(_Names, pickle.Unpickler):
 
     def _other(self, module: str, name: str) -> Any:
         if module.partition(".")[0] != "torch":
-            return pickle.Unpickler.find_class(self, module, name)
+            return self._of_a_program(module, name)
         try:
             value = importlib.import_module(f"convcore{module[5:]}")
             for part in name.split("."):
@@ -307,3 +308,15 @@ class _CodeReader(_Names, pickle.Unpickler):
                 f"{module}.{name} is not read: convcore has nothing of that name"
             ) from None
         return value
+
+    def _of_a_program(self, module: str, name: str) -> Any:
+        try:
+            return pickle.Unpickler.find_class(self, module, name)
+        except (ImportError, AttributeError) as error:
+            raise hinted(error, _NO_CLASS) from None
+
+
+_NO_CLASS = (
+    "a whole net is read only where its class is: write torch.save(net.state_dict(), file) there, "
+    "and load that into a net that you make"
+)

@@ -96,18 +96,18 @@ def _advice(module: str, name: str) -> str:
     """Return a sentence about what a name says is in the file."""
     path = f"{module}.{name}"
     if module.startswith("torch.nn."):
-        return f"It holds a whole module, {path}, which is code: {_AS_WEIGHTS}. "
+        return f"It holds a whole module, {path}, which is code: {_AS_WEIGHTS}."
     if module.startswith("torch.optim."):
-        return f"It holds a whole {path}, which is code: save its state_dict(). "
+        return f"It holds a whole {path}, which is code: save its state_dict()."
     if module.startswith("__torch__"):
         scripted = _AS_WEIGHTS.replace(
             "torch.load(file, weights_only=False)", "torch.jit.load(file)"
         )
-        return f"It is a TorchScript program: {scripted}. "
+        return f"It is a TorchScript program: {scripted}."
     if module == "torch._utils" and name in _NOT_READ:
-        return f"It holds {_NOT_READ[name]}. "
+        return f"It holds {_NOT_READ[name]}."
     if module == "torch" and name.startswith(_TYPES):
-        return f"It holds tensors of {path}, which are not read: cast them in PyTorch first. "
+        return f"It holds tensors of {path}, which are not read: cast them in PyTorch first."
     return ""
 
 
@@ -122,16 +122,16 @@ def found(module: str, name: str) -> Any:
     for known in (path, f"convcore{path[5:]}" if path.startswith("torch.") else path):
         if known in _allowed:
             return _allowed[known]
-    advice = _advice(module, name)
     is_builtin = path.startswith("builtins.")
     path = path.removeprefix("builtins.")
-    last = "" if advice or is_builtin else f" If it is of a whole module: {_AS_WEIGHTS}."
+    last = _advice(module, name)
+    if not last and not is_builtin:
+        last = f"If it is of a whole module: {_AS_WEIGHTS}."
     raise CheckpointError(
-        f"Weights only load failed. {advice}Only tensors, numbers, strings and containers of "
-        f"them are read. WeightsUnpickler error: Unsupported global: GLOBAL {path} was not an "
-        "allowed global by "
+        "Weights only load failed. Only tensors, numbers, strings and containers of them are read. "
+        f"WeightsUnpickler error: Unsupported global: GLOBAL {path} was not an allowed global by "
         f"default. Please use `torch.serialization.add_safe_globals([{path}])` or the "
         f"`torch.serialization.safe_globals([{path}])` context manager to allowlist this global if "
         "you trust this class/function, or weights_only=False, which runs any code in the file, if "
-        f"you trust whoever wrote it.{last}"
+        f"you trust whoever wrote it. {last}".rstrip()
     )

@@ -185,7 +185,7 @@ def refusals(torch):
         "module": (
             torch.nn.Sequential(torch.nn.Linear(1, 1)),
             r"whole module, torch.nn.modules.container.Sequential.*load\(file, "
-            r"weights_only=False\)\.state_dict\(\), 'weights.pt'\)",
+            r"weights_only=False\)\.state_dict\(\), 'weights.pt'\) keeps its weights .*are read\.$",
         ),
         "optimizer": (torch.optim.SGD([weight], 0.1), r"torch.optim.sgd.SGD.*save its state_dict"),
         "array": (np.ones(2), "multiarray._reconstruct was not an allowed"),
@@ -224,6 +224,14 @@ def test_a_module_of_a_program_is_told_how_to_get_its_weights(tmp_path):
         CheckpointError, match=r"Whole was not .* If it is of a whole module: in Py"
     ):
         load(tmp_path / "a.pt")
+
+
+def test_a_whole_net_without_its_class_gets_a_hint(tmp_path, monkeypatch):
+    convcore.save(Whole(), tmp_path / "a.pt")
+    monkeypatch.delitem(globals(), "Whole")
+    with pytest.raises(AttributeError, match="Whole") as caught:
+        convcore.load(tmp_path / "a.pt", weights_only=False)
+    assert "torch.save(net.state_dict(), file)" in caught.value.__notes__[0]
 
 
 def rebuilt(key="0", count=4, kind="UntypedStorage", dtype="uint16", size=(2,), offset=0, **more):
