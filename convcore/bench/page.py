@@ -80,7 +80,7 @@ def as_nets_page(
 def _conditions(outcome: Outcome, machine: Mapping[str, Any]) -> str:
     finished = "" if outcome.finished else " The run was interrupted: cells are missing."
     speed = tables.peaks(outcome) or "an unknown speed"
-    peak = f"A large matrix product, the peak below, runs at {speed}."
+    peak = f"A large matrix product, the peak below, runs at {speed}. {tables.ABOVE_PEAK}"
     return f"{machine['cpu']}, {machine['date']}. {peak}{finished}"
 
 

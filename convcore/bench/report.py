@@ -50,7 +50,7 @@ def print_workers(console: Console, outcome: Outcome, cpu: str) -> None:
     """Print the CPU, and of every worker what was loaded in it and the variables that matter."""
     console.print(f"CPU: {cpu}", highlight=False)
     if speeds := tables.peaks(outcome):
-        console.print(f"Peak, a large matrix product: {speeds}")
+        console.print(f"Peak, a large matrix product: {speeds}. {tables.ABOVE_PEAK}")
     _print(console, "", tables.workers(outcome))
 
 

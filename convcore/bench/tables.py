@@ -25,6 +25,13 @@ Rows = list[Sequence[str]]
 Table = tuple[Sequence[str], Rows]
 
 
+# Said where shares of the peak are shown.
+ABOVE_PEAK = (
+    "GFLOP/s count the multiplications of the definition: Winograd's method does fewer of them, "
+    "and may get above 100 % of the peak."
+)
+
+
 def peaks(outcome: Outcome) -> str:
     """Return the speeds of a large matrix product, by threads and dtype."""
     return ", ".join(
