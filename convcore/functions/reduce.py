@@ -52,6 +52,9 @@ __all__ = [
 ]
 
 
+_FLOAT32 = np.dtype("float32")
+
+
 def _as_summed(array: np.ndarray, dtype: Any) -> np.ndarray:
     """Return the array in the dtype in which it is summed: int64 for integers and bools."""
     if dtype is not None:
@@ -170,10 +173,24 @@ def prod(
     return out
 
 
+def _widened(grad: Tensor, x: Tensor, y: Tensor, product: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Return all three in float32, ``y`` as ``product(x)``, where ``x`` is of 16 bits.
+
+    The gradient of a product divides it by each factor, and that gradient's by its square: products
+    rounded to 16 bits would give numbers without one right digit, where factors are near zero.
+    """
+    if x._array.dtype.char not in "eE":
+        return grad, x, y
+    x = cast(x, _FLOAT32)
+    return cast(grad, _FLOAT32), x, product(x)
+
+
 def _prod_backward(input: Tensor, over: tuple[int, ...]) -> Any:
-    shape = input._array.shape
+    shape, dtype = input._array.shape, input._array.dtype
+    dim = over[0] if len(over) == 1 else None
 
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        grad, x, y = _widened(grad, x, y, lambda x: prod(x, dim))
         grad = expand_to(fit(grad, (grad._array.shape, x._array.dtype)), over, shape)
         if np.all(x._array):
             others = div(expand_to(fit(y, (y._array.shape, x._array.dtype)), over, shape), x)
@@ -181,7 +198,7 @@ def _prod_backward(input: Tensor, over: tuple[int, ...]) -> Any:
             others = _others(x, over[0])
         else:
             others = reshape(_others(reshape(x, (-1,)), 0), shape)
-        return mul(grad, conj(others))
+        return fit(mul(grad, conj(others)), (shape, dtype))
 
     return backward
 
@@ -242,6 +259,7 @@ def _running_product(array: np.ndarray, along: int) -> np.ndarray:
 
 def _cumprod_backward(along: int) -> Any:
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> tuple:
+        grad, x, y = _widened(grad, x, y, lambda x: cumprod(x, along))
         if np.all(x._array):
             return (div(_cumsum_from_end(mul(grad, conj(y)), along), conj(x)),)
         alone = _without_each(x, along)

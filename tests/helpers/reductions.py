@@ -19,6 +19,11 @@ SHAPES = st.sampled_from([(), (1,), (5,), (2, 3), (3, 1, 2), (2, 3, 2, 3)])
 TIES = np.array([[1.0, 3.0, 3.0, -1.0], [2.0, 2.0, 2.0, 2.0], [-1.0, 0.0, -0.0, 3.0]])
 
 
+def _dtypes(is_complex: bool, has_float16: bool) -> Any:
+    real = REAL if has_float16 else [one for one in REAL if one != "float16"]
+    return st.sampled_from(real + COMPLEX * is_complex)
+
+
 def agree_over_axes(
     torch: Any,
     call: Callable,
@@ -28,9 +33,10 @@ def agree_over_axes(
     shape: tuple[int, ...],
     seed: int,
     keepdim: bool,
+    has_float16: bool = True,
 ) -> None:
     """Compare ``call(lib, x, dim, keepdim)`` over a drawn axis, or over several."""
-    dtype = data.draw(st.sampled_from(REAL + COMPLEX * is_complex))
+    dtype = data.draw(_dtypes(is_complex, has_float16))
     rank = max(len(shape), 1)
     one = st.integers(-rank, rank - 1)
     some = st.lists(st.integers(0, rank - 1), min_size=1, unique=True).map(tuple)
@@ -53,9 +59,10 @@ def agree_over_all(
     data: st.DataObject,
     shape: tuple[int, ...],
     seed: int,
+    has_float16: bool = True,
 ) -> None:
     """Compare ``call(lib, x)``."""
-    dtype = data.draw(st.sampled_from(REAL + COMPLEX * is_complex))
+    dtype = data.draw(_dtypes(is_complex, has_float16))
     x = drawn(np.random.default_rng(seed), shape, dtype, -2, 2)
     agree(torch, call, x, seed=seed, nodes=1, rtol=TOLERANCE[dtype])
 
