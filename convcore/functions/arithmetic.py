@@ -51,6 +51,7 @@ __all__ = [
 
 _OPERANDS = (Tensor, int, float, complex)  # bool is an int
 _ndarray = np.ndarray
+_SINGLE = np.dtype("float32")
 _FRACTIONS = (float, complex, np.inexact)
 _ONE = 1  # what alpha is most often; not True, and not 1.0
 
@@ -104,7 +105,7 @@ def _computed_wide(ufunc: Any, a: Any, b: Any, dtype: np.dtype, out: Any = None)
     A number, also of an array without axes, is used as float32 has it.
     """
     wide = [_in_single(x, dtype) if x.__class__ is _ndarray else x for x in (a, b)]
-    value = np.asarray(ufunc(*wide, dtype=np.float32))
+    value = np.asarray(ufunc(*wide, dtype=_SINGLE, casting="unsafe"))
     if out is None:
         return value.astype(dtype)
     np.copyto(out, value, casting="unsafe")

@@ -9,6 +9,7 @@ import numpy as np
 
 from convcore import _hints
 from convcore._creation.arguments import checked_int
+from convcore._dtype import FLOATING
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
@@ -238,7 +239,7 @@ def cross_entropy(
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     shape = input._array.shape
-    if shape == target._array.shape and target._array.dtype.kind != "f":
+    if shape == target._array.shape and target._array.dtype.kind not in FLOATING:
         raise _hints.hinted(
             RuntimeError(
                 "Expected floating point type for target with class probabilities, got "

@@ -56,11 +56,14 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """
     check_arguments("cosine_similarity", x1=x1, x2=x2)
     dtype = _dtype.promote_types(x1.dtype, x2.dtype).numpy
-    if dtype.kind not in "fc":
+    if dtype.kind not in _dtype.INEXACT:
         raise RuntimeError(
             f"expected common dtype to be floating point, yet common dtype is {scalar_name(dtype)}"
         )
-    x1, x2 = (x if x._array.dtype.kind in "fc" else wrap(x._array.astype(dtype)) for x in (x1, x2))
+    x1, x2 = (
+        x if x._array.dtype.kind in _dtype.INEXACT else wrap(x._array.astype(dtype))
+        for x in (x1, x2)
+    )
     if x1.shape != x2.shape:
         x1, x2 = broadcast_tensors(x1, x2)
     directions = [div(x, at_least(norm(x, 2.0, dim, True), eps)) for x in (x1, x2)]

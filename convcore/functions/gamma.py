@@ -25,7 +25,7 @@ from convcore.functions._support.scipy_special import of_one, of_two
 from convcore.functions.arithmetic import add, compute, mul, neg, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import Unary, _as_float, _of_input, exp, log
-from convcore.functions.in_float32 import in_float32
+from convcore.functions.in_float32 import in_float32, widened
 from convcore.functions.piecewise import where
 from convcore.functions.reduce import sum
 from convcore.functions.shape import unsqueeze
@@ -137,6 +137,7 @@ def igammac(input: Tensor, other: Tensor) -> Tensor:
 
 def _incomplete(name: str, routine: str, a: Tensor, x: Tensor) -> Tensor:
     check_tensors(name, a, x)
+    a, x = widened(a), widened(x)  # one beside float32, too
     check_kind(f"{name}_cpu", a, "f")
     check_kind(f"{name}_cpu", x, "f")
 

@@ -37,11 +37,11 @@ def in_float32(function: Function) -> Function:
         try:
             for one in args:
                 if isinstance(one, Tensor) and one._array.dtype.kind == "V":
-                    return _widened(function, args, kwargs)
+                    return _in_float32(function, args, kwargs)
             if kwargs:
                 for one in kwargs.values():
                     if isinstance(one, Tensor) and one._array.dtype.kind == "V":
-                        return _widened(function, args, kwargs)
+                        return _in_float32(function, args, kwargs)
             return function(*args, **kwargs)
         except UNNAMED as error:
             again = after(error, widening, function.__name__, function, args, kwargs)
@@ -52,12 +52,12 @@ def in_float32(function: Function) -> Function:
     return widening  # type: ignore[return-value]
 
 
-def _widened(function: Callable, args: tuple, kwargs: dict) -> Any:
+def _in_float32(function: Callable, args: tuple, kwargs: dict) -> Any:
     arrays = [one._array for one in (*args, *kwargs.values()) if isinstance(one, Tensor)]
     others = [array.ndim for array in arrays if array.dtype.kind in "fc"]
     if any(others):
         return function(*args, **kwargs)
-    result = function(*map(_wide, args), **{name: _wide(one) for name, one in kwargs.items()})
+    result = function(*map(widened, args), **{name: widened(one) for name, one in kwargs.items()})
     if others and not any(array.ndim for array in arrays if array.dtype.kind == "V"):
         return result  # of numbers alone: promoted
     if isinstance(result, Tensor):
@@ -66,7 +66,8 @@ def _widened(function: Callable, args: tuple, kwargs: dict) -> Any:
     return type(result)(parts) if type(result) in (tuple, list) else type(result)(*parts)
 
 
-def _wide(value: Any) -> Any:
+def widened(value: Any) -> Any:
+    """Return a tensor of bfloat16 in float32, anything else as it is."""
     is_narrow = isinstance(value, Tensor) and value._array.dtype.kind == "V"
     return cast(value, _SINGLE) if is_narrow else value
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from convcore._creation.arguments import checked_int, checked_number
+from convcore._dtype import INEXACT, float32, promote_types
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
@@ -30,6 +31,8 @@ from convcore.functions.shape import movedim, reshape, unsqueeze, wrap_dims
 from convcore.functions.slicing import slice_of
 
 __all__ = ["cumulative_trapezoid", "gradient", "logcumsumexp", "trapezoid", "trapz"]
+
+_FLOAT32 = np.dtype("float32")
 
 
 @names_arguments
@@ -127,50 +130,52 @@ def _slopes(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
         raise RuntimeError(
             "torch.gradient expected each dimension size to be at least edge_order+1"
         )
-    if x._array.dtype.kind not in "fc":
-        x = cast(x, np.dtype(np.float32))
     if isinstance(spacing, Tensor) and spacing._array.ndim:
-        steps = np.diff(spacing._array)
-    else:
-        h = checked_number("gradient", 1.0 if spacing is None else spacing, "spacing")
-        x = cast(x, np.result_type(x._array, np.complex64)) if np.iscomplexobj(h) else x
-        return div(_slopes_at(x, axis, np.ones(size - 1, x._array.dtype), edge_order), h)
-    if steps.dtype.kind in "fc":
-        x = cast(x, np.result_type(x._array.dtype, steps.dtype))
-
-    return _slopes_at(x, axis, steps, edge_order)
+        return _slopes_at(*_in_common_dtype(x, diff(spacing)), axis, edge_order)
+    if x._array.dtype.kind not in INEXACT:
+        x = cast(x, _FLOAT32)
+    h = checked_number("gradient", 1.0 if spacing is None else spacing, "spacing")
+    x = cast(x, np.result_type(x._array, np.complex64)) if np.iscomplexobj(h) else x
+    return div(_slopes_at(x, wrap(np.ones(size - 1, x._array.dtype)), axis, edge_order), h)
 
 
-def _slopes_at(x: Tensor, axis: int, steps: np.ndarray, edge_order: int) -> Tensor:
+def _in_common_dtype(x: Tensor, steps: Tensor) -> list[Tensor]:
+    """Return values and distances in their common dtype; that of integer distances is float32."""
+    dtypes = (x.dtype, steps.dtype if steps._array.dtype.kind in INEXACT else float32)
+    dtype = promote_types(*dtypes).numpy
+    return [one if one._array.dtype == dtype else cast(one, dtype) for one in (x, steps)]
+
+
+def _slopes_at(x: Tensor, steps: Tensor, axis: int, edge_order: int) -> Tensor:
     """Return the slopes of values that lie so far apart."""
     size = x._array.shape[axis]
 
-    def weighed(first: int, count: int, *weights: Any) -> Tensor:
+    def step(first: int, count: int = 1) -> Tensor:
+        part = slice_of(steps, 0, first, first + count)
+        return reshape(part, (-1, *(1,) * (x._array.ndim - 1 - axis)))
+
+    def weighed(first: int, *weights: Tensor) -> Tensor:
         total: Any = None
         for place, weight in enumerate(weights, first):
-            if np.size(weight) and not np.any(weight):  # times what may be infinite
-                continue
-            by = np.asarray(weight, x._array.dtype).reshape(-1, *(1,) * (x._array.ndim - 1 - axis))
-            term = mul(slice_of(x, axis, place, place + count), wrap(by))
+            array = weight._array
+            if array.size and not array.any() and not weight.requires_grad:
+                continue  # times what may be infinite
+            term = mul(slice_of(x, axis, place, place + array.shape[0]), weight)
             total = term if total is None else add(total, term)
         return total
 
-    a, b = steps[:-1], steps[1:]
-    inner = weighed(0, size - 2, -b / (a * (a + b)), (b - a) / (a * b), a / (b * (a + b)))
+    def rise(place: int) -> Tensor:
+        low, high = (slice_of(x, axis, one, one + 1) for one in (place, place + 1))
+        return div(sub(high, low), step(place))
+
+    a, b = step(0, size - 2), step(1, size - 2)
+    inner = weighed(0, -b / (a * (a + b)), (b - a) / (a * b), a / (b * (a + b)))
     if edge_order == 1:
-        ends = (
-            weighed(0, 1, -1 / steps[0], 1 / steps[0]),
-            weighed(size - 2, 1, -1 / steps[-1], 1 / steps[-1]),
-        )
-    else:
-        (a, b), (c, d) = steps[:2], steps[-2:]
-        ends = (
-            weighed(0, 1, -(2 * a + b) / (a * (a + b)), (a + b) / (a * b), -a / (b * (a + b))),
-            weighed(
-                size - 3, 1, d / (c * (c + d)), -(c + d) / (c * d), (2 * d + c) / (d * (c + d))
-            ),
-        )
-    return cat([ends[0], inner, ends[1]], axis)
+        return cat([rise(0), inner, rise(size - 2)], axis)
+    a, b, c, d = (step(place) for place in (0, 1, size - 3, size - 2))
+    first = -(2 * a + b) / (a * (a + b)), (a + b) / (a * b), -a / (b * (a + b))
+    last = d / (c * (c + d)), -(c + d) / (c * d), (2 * d + c) / (d * (c + d))
+    return cat([weighed(0, *first), inner, weighed(size - 3, *last)], axis)
 
 
 @in_float32

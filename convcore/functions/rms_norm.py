@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
+from convcore._dtype import INEXACT
 from convcore._limits import finfo
 from convcore._tensor import Tensor
 from convcore.functions._support.arguments import (
@@ -14,16 +13,16 @@ from convcore.functions._support.arguments import (
     check_optional,
     number,
 )
+from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, mul
 from convcore.functions.elementwise import rsqrt, square
-from convcore.functions.in_float32 import in_float32
 from convcore.functions.layer_norm import normalized_sizes
 from convcore.functions.reduce import mean
 
 __all__ = ["rms_norm"]
 
 
-@in_float32
+@names_arguments
 def rms_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -44,7 +43,7 @@ def rms_norm(
     Returns
     -------
     Tensor
-        Of the input's shape and dtype; float16 is computed in float32.
+        Of the input's shape and dtype; float16 and bfloat16 are computed in float32.
 
     Raises
     ------
@@ -64,8 +63,8 @@ def rms_norm(
     check_arguments("rms_norm", input=input)
     check_optional("rms_norm", weight=weight)
     axes = range(-len(normalized_sizes("rms_norm", input, normalized_shape, weight=weight)), 0)
-    check_kind("rms_norm", input, "fc")
-    x = input.float() if input._array.dtype == np.float16 else input
+    check_kind("rms_norm", input, INEXACT)
+    x = input.float() if input._array.dtype.char in "eE" else input
     eps = finfo(x.dtype).eps if eps is None else number("rms_norm", "eps", eps)
     scale = rsqrt(add(mean(square(x), tuple(axes), keepdim=True), eps))
     out = mul(x, scale)

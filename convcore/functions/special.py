@@ -18,7 +18,7 @@ from convcore.functions._support.scipy_special import of_one, of_two
 from convcore.functions.arithmetic import compute, div, mul, neg, operand, rsub, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import _as_float, _of_input, exp, sigmoid, square
-from convcore.functions.in_float32 import in_float32
+from convcore.functions.in_float32 import in_float32, widened
 from convcore.functions.piecewise import clamp, masked
 
 __all__ = ["erfc", "erfinv", "i0", "logaddexp", "logit", "xlogy"]
@@ -70,7 +70,7 @@ def xlogy(input: Any, other: Any) -> Tensor:
     >>> convcore.xlogy(convcore.tensor([0.0, 2.0]), convcore.tensor([0.0, 1.0]))
     tensor([0., 0.])
     """
-    x, y = operand(input, "xlogy()"), operand(other, "xlogy()")
+    x, y = (widened(operand(one, "xlogy()")) for one in (input, other))  # one beside float32, too
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
         check_tensor("xlogy", x)
     for tensor in (x, y):

@@ -44,6 +44,45 @@ def test_numbers_of_two_dtypes_are_promoted(name):
     assert function(convcore.stack([narrow]), wide).dtype is convcore.bfloat16
 
 
+PAIRS = {
+    "cosine_similarity": lambda m, x, y: m.cosine_similarity(x, y),
+    "cross_entropy": lambda m, x, y: m.nn.functional.cross_entropy(x, y),
+    "hypot": lambda m, x, y: m.hypot(x, y),
+    "igamma": lambda m, x, y: m.igamma(x.detach(), y),
+    "logaddexp": lambda m, x, y: m.logaddexp(x, y),
+    "rms_norm": lambda m, x, y: m.nn.functional.rms_norm(x, (3,), y[0]),
+    "xlogy": lambda m, x, y: m.xlogy(x, y),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Mismatch dtype:UserWarning")  # PyTorch's of rms_norm
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("dtypes", ["bfloat16 float32", "float32 bfloat16", "float16 bfloat16"])
+def test_bfloat16_beside_another_dtype_has_pytorchs_dtype_and_gradients(torch, rng, name, dtypes):
+    arrays, found = [rng.uniform(0.5, 2, (2, 3)) for _ in "xy"], []
+    for lib in (convcore, torch):
+        x, y = (
+            lib.from_numpy(array).to(getattr(lib, dtype)).requires_grad_()
+            for array, dtype in zip(arrays, dtypes.split(), strict=True)
+        )
+        out = PAIRS[name](lib, x, y)
+        out.sum().backward()
+        found.append([out, y.grad] + [x.grad] * (name != "igamma"))
+    for ours, theirs in zip(*found, strict=True):
+        assert str(ours.dtype) == str(theirs.dtype)
+        ours, theirs = (one.detach().float().ravel().tolist() for one in (ours, theirs))
+        assert ours == pytest.approx(theirs, 0.02, 0.02)
+
+
+def test_bfloat16_to_negative_integers_agrees_with_pytorch(torch):
+    for lib in (convcore, torch):
+        x = lib.tensor([2.0, -4.0, 0.5], dtype=lib.bfloat16, requires_grad=True)
+        out = x ** lib.tensor([-1, -2, 3])
+        out.sum().backward()
+        assert out.dtype is lib.bfloat16 and out.tolist() == [0.5, 0.0625, 0.125]
+        assert x.grad.tolist() == [-0.25, 0.03125, 0.75]
+
+
 def test_dtypes_that_do_not_go_together_are_refused_still():
     pytest.importorskip("ml_dtypes")
     a, g = convcore.ones(1, 1, 2, 2).bfloat16(), convcore.zeros(1, 1, 1, 2)

@@ -54,6 +54,35 @@ def test_logcumsumexp_agrees_with_pytorch(torch, rng):
     same_error(torch, lambda m, x: m.logcumsumexp(x, 0), np.arange(3))
 
 
+@pytest.mark.parametrize("order", [1, 2])
+def test_slopes_have_a_gradient_for_the_places(torch, rng, order):
+    x, places = rng.normal(size=(4, 6)), np.array([0.0, 1, 1.5, 3, 4, 7])
+    even = np.arange(6.0)
+    for where in (places, even):
+        agree(
+            torch,
+            lambda m, x, c: m.gradient(x, spacing=(c,), dim=1, edge_order=order),
+            *(x, where),
+            rtol=1e-9,
+        )
+    x, places = (convcore.from_numpy(one).requires_grad_() for one in (x, places))
+    slopes = lambda x, c: convcore.gradient(x, spacing=(c,), dim=1, edge_order=order)[0]  # noqa: E731
+    assert gradcheck(slopes, (x, places))
+
+
+@pytest.mark.parametrize("of_places", ["int64", "float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("of_values", ["int64", "float16", "bfloat16", "float32", "float64"])
+def test_slopes_have_pytorchs_common_dtype(torch, of_values, of_places):
+    found = []
+    for lib in (convcore, torch):
+        x = lib.arange(12.0).reshape(3, 4).to(getattr(lib, of_values))
+        places = lib.tensor([1, 2, 4, 7]).to(getattr(lib, of_places))
+        slopes = lib.gradient(x, spacing=(places,), dim=1)[0]
+        found.append((str(slopes.dtype).removeprefix("torch."), slopes.double()[0].tolist()))
+    (ours, values), (theirs, right) = found
+    assert ours == theirs and values == pytest.approx(right, rel=1e-2)
+
+
 def test_known_integrals_and_slopes():
     x = convcore.linspace(0, 1, 11, dtype=convcore.float64)
     assert convcore.trapezoid(2 * x, x).item() == pytest.approx(1)
