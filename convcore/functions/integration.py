@@ -131,7 +131,8 @@ def _slopes(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
             "torch.gradient expected each dimension size to be at least edge_order+1"
         )
     if isinstance(spacing, Tensor) and spacing._array.ndim:
-        return _slopes_at(*_in_common_dtype(x, diff(spacing)), axis, edge_order)
+        x, steps = _in_common_dtype(x, diff(spacing))
+        return _slopes_at(x, steps, axis, edge_order)
     if x._array.dtype.kind not in INEXACT:
         x = cast(x, _FLOAT32)
     h = checked_number("gradient", 1.0 if spacing is None else spacing, "spacing")

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from scripts import fuzz_script
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="/proc says what is resident")
 FOLDER = Path(__file__).resolve().parent
@@ -53,3 +54,15 @@ def test_a_leak_of_one_an_iteration_is_found(leak):
     done = ran("growth.py", "--iterations=150", "--only=infer", f"--leak={leak}")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "allowed" in done.stdout
+
+
+def test_growth_is_compared_after_whole_turns_of_the_shapes():
+    growth = fuzz_script("growth")
+    for program in growth.PROGRAMS:
+        turn = growth.turn(program)
+        warm, rest = growth.parts(10_000, turn)
+        assert warm + rest == 10_000 and warm >= 1_000 and rest % turn == 0
+    sizes = growth.shapes("many_optimized")
+    first, *others = (next(sizes) for _ in range(growth.turn("many_optimized") + 1))
+    assert others[-1] == first and first not in others[:-1]
+    assert growth.parts(150, growth.turn("optimized")) == (15, 135)  # a look
