@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation import ones_like, zeros_like
+from convcore._creation import zeros_like
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.distributions import constraints
@@ -346,7 +346,7 @@ class StickBreakingTransform(Transform):
 
     def _call(self, x: Tensor) -> Tensor:
         part = sigmoid(x - _shares_left(x).log())
-        last = ones_like(x[..., :1])
+        last = wrap(np.ones((*x.shape[:-1], 1), x._array.dtype))
         return cat([part, last], -1) * cat([last, (1 - part).cumprod(-1)], -1)
 
     def _inverse(self, y: Tensor) -> Tensor:

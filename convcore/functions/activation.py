@@ -235,8 +235,9 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 def _hardswish_gradient(grad: Tensor, x: Tensor) -> Tensor:
     curved = grad * (x / 3 + 0.5)
-    array = x._array
-    return masked(curved, (array > -3) & (array < 3)) + masked(grad, array >= 3)
+    pairs = ((x._array, -3), (3, x._array))
+    flat, steep = (ignore_errstate(np.less_equal, *pair) for pair in pairs)
+    return masked(curved, ~(flat | steep)) + masked(grad, steep)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:

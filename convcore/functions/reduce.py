@@ -207,8 +207,9 @@ def _others(x: Tensor, along: int) -> Tensor:
     """Return for each element the product of the others on its axis, without a division."""
     array = np.moveaxis(x._array, along, 0)
     products = np.ones_like(array)
-    products[1:] = np.cumprod(array[:-1], axis=0)
-    products[:-1] *= np.cumprod(array[:0:-1], axis=0)[::-1]
+    products[1:] = ignore_errstate(np.cumprod, array[:-1], axis=0)
+    after = ignore_errstate(np.cumprod, array[:0:-1], axis=0)[::-1]
+    ignore_errstate(np.multiply, products[:-1], after, out=products[:-1])
     out = wrap(np.moveaxis(products, 0, along))
 
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.engine.integers import as_int
 from convcore.functions._support.arguments import check_arguments
+from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import div, mul
@@ -117,7 +118,7 @@ def _extreme_or_product(
     array = copied(x._array, x._array.dtype, contiguous_format)
     values = src._array[tuple([slice(size) for size in places.shape])]
     key = _grid_key(axis, np.atleast_1d(places))
-    _UFUNCS[reduce].at(np.atleast_1d(array), key, np.atleast_1d(values))
+    ignore_errstate(_UFUNCS[reduce].at, np.atleast_1d(array), key, np.atleast_1d(values))
     out = wrap(array)
     if mode.enabled:
         counts = None if include_self else _unnamed(array.shape, key)
@@ -148,6 +149,11 @@ def _unnamed(shape: tuple[int, ...], key: Any) -> np.ndarray:
     return unnamed
 
 
+def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return where two arrays are equal, or both NaN."""
+    return np.asarray((a == b) | ((a != a) & (b != b)))
+
+
 def _extreme_slopes(
     counts: np.ndarray | None,
     grad: Tensor,
@@ -159,10 +165,10 @@ def _extreme_slopes(
 ) -> Any:
     """Return the gradients of x and src; counts: which elements of x take part, None for all."""
     dtype = grad._array.dtype
-    own = np.asarray(x._array == y._array)
+    own = _same(x._array, y._array)
     if counts is not None:
         own &= counts
-    sent = np.asarray(src._array == gather(y, axis, index)._array)
+    sent = _same(src._array, gather(y, axis, index)._array)
     count = wrap(np.asarray(own, dtype))
     count = _scatter_add(count, axis, index, wrap(np.asarray(sent, dtype)), in_place=True)
     share = div(grad, wrap(np.maximum(count._array, 1)))

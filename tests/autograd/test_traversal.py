@@ -1000,3 +1000,12 @@ def test_errors_in_nested_passes_arrive(lib):
 
     with pytest.raises(KeyError, match="the innermost"):
         Failing.apply(leaf(lib, 100.0)).sum().backward()
+
+
+@pytest.mark.parametrize(
+    "call", [lambda x: convcore.trapezoid(x, x), lambda x: x.prod(), lambda x: x.prod(0)]
+)
+def test_infinities_of_both_signs_are_summed_without_numpys_warnings(call):
+    x = convcore.tensor([[np.inf, 0.0, -np.inf], [2.0, np.nan, 3.0]], requires_grad=True)
+    (slope,) = convcore.autograd.grad(call(x).sum(), x)
+    assert slope.isnan().any()

@@ -55,6 +55,14 @@ def test_a_stick_is_broken_into_equal_shares_by_zeros():
     assert t.log_abs_det_jacobian(x, y).item() == pytest.approx(expected, rel=1e-9)
 
 
+def test_a_stick_that_is_not_broken_is_one_share(torch):
+    for lib in (convcore, torch):
+        d = lib.distributions.LogisticNormal(lib.zeros(2, 0), lib.ones(2, 0))
+        sample = d.sample((3,))
+        assert sample.tolist() == [[[1.0], [1.0]]] * 3
+        assert d.log_prob(sample).tolist() == [[0.0, 0.0]] * 3
+
+
 def test_a_cache_makes_the_inverse_exact():
     x = convcore.tensor([30.0])
     cached, plain = transforms.TanhTransform(cache_size=1), transforms.TanhTransform()

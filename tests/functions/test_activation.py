@@ -142,6 +142,15 @@ def test_gradient_that_is_infinite_does_not_pass_a_closed_relu():
     assert x.grad.tolist() == [0, 0, -np.inf, 3]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("again", [False, True])
+def test_hardswish_of_nan_has_no_gradient_but_nan(dtype, again):
+    x = convcore.tensor([np.nan, -4, 4, np.nan] * 20, dtype=getattr(convcore, dtype))
+    x.requires_grad_()
+    (grad,) = convcore.autograd.grad(F.hardswish(x).sum(), x, create_graph=again)
+    np.testing.assert_array_equal(grad.detach().float().numpy(), [np.nan, 0, 1, np.nan] * 20)
+
+
 # With weights, and directions
 
 

@@ -115,3 +115,13 @@ def test_what_is_left_out_gets_no_part_of_the_gradient_of_infinities(reduce, inf
     y.sum().backward()
     # PyTorch gives each of src a third: x[0] counts there, and gets nothing.
     assert (src.grad.tolist(), x.grad.tolist()) == ([0.5, 0.5], [0, 1, 1])
+
+
+@pytest.mark.parametrize("reduce", ["amax", "amin"])
+def test_a_nan_that_is_taken_gets_the_gradient_as_of_amax(reduce):
+    values = np.array([1.0, np.nan, 3.0, np.nan])
+    x = convcore.from_numpy(values).requires_grad_()
+    getattr(convcore, reduce)(x).backward()
+    own, src = (convcore.from_numpy(part).requires_grad_() for part in (values[:1], values[1:]))
+    own.scatter_reduce(0, convcore.tensor([0, 0, 0]), src, reduce).backward()
+    assert own.grad.tolist() + src.grad.tolist() == x.grad.tolist() == [0, 0.5, 0, 0.5]

@@ -136,6 +136,7 @@ def test_squares_beyond_the_dtype(name, dtype):
     [
         ([True], {"keepdim": True}),
         ([True], {"correction": 1}),
+        ([], {"dim": True}),
         ([], {"correction": np.array([1.0])}),
     ],
 )

@@ -265,4 +265,5 @@ def add_to(total: Array, array: Array) -> None:
     if has_kernel("sum", total, array):
         binary("sum", total, array, out=total)
     else:
-        np.add(total, array, out=total)
+        with np.errstate(all="ignore"):  # of infinities of both signs
+            np.add(total, array, out=total)

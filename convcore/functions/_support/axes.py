@@ -162,6 +162,8 @@ def with_numpy_names(function: Function) -> Function:
         if "out" in kwargs and kwargs["out"] is None:
             del kwargs["out"]
         try:
+            if kwargs and kwargs.get("dim").__class__ is bool:  # var(x, True) means unbiased
+                raise TypeError("argument 'dim' must be int or tuple of ints, not bool")
             return function(*args, **kwargs)
         except UNNAMED as error:
             better = explained(function.__name__, function, error, args, kwargs)

@@ -37,7 +37,7 @@ UNARY(hardsigmoid, input, 0, 32,
 
 UNARY(hardswish, input, 0, 32,
       x * (OF(clamped)(x + 3, 0, 6) / 6),
-      (x > -3) & (x < 3) ? g * (x / 3 + (T)0.5) : x >= 3 ? g : 0)
+      x <= -3 ? 0 : x >= 3 ? g : g * (x / 3 + (T)0.5))
 
 UNARY(hardshrink, input, 1, 8,
       (x >= -a) & (x <= a) ? 0 : x,
