@@ -11,7 +11,7 @@ tensor(0.5623)
 from typing import TYPE_CHECKING
 
 from convcore import _misnamed
-from convcore.distributions import constraints, transforms
+from convcore.distributions import constraints, kl_of_two_kinds, transforms  # noqa: F401
 from convcore.distributions.bernoulli import Bernoulli
 from convcore.distributions.beta import Beta
 from convcore.distributions.binomial import Binomial
@@ -48,7 +48,12 @@ from convcore.distributions.transforms import (
     AffineTransform,
     ComposeTransform,
     ExpTransform,
+    IndependentTransform,
+    PowerTransform,
+    ReshapeTransform,
     SigmoidTransform,
+    SoftmaxTransform,
+    SoftplusTransform,
     StickBreakingTransform,
     TanhTransform,
     Transform,
@@ -75,6 +80,7 @@ __all__ = [
     "Gumbel",
     "HalfNormal",
     "Independent",
+    "IndependentTransform",
     "Laplace",
     "LogNormal",
     "LogisticNormal",
@@ -85,9 +91,13 @@ __all__ = [
     "OneHotCategorical",
     "OneHotCategoricalStraightThrough",
     "Poisson",
+    "PowerTransform",
     "RelaxedBernoulli",
     "RelaxedOneHotCategorical",
+    "ReshapeTransform",
     "SigmoidTransform",
+    "SoftmaxTransform",
+    "SoftplusTransform",
     "StickBreakingTransform",
     "StudentT",
     "TanhTransform",

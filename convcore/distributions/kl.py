@@ -1,4 +1,4 @@
-"""Kullback-Leibler divergences, by pairs of kinds of distributions.
+"""Kullback-Leibler divergences, by pairs of kinds of distributions; here those of one kind.
 
 References
 ----------
@@ -138,17 +138,6 @@ def _gamma(p: Any, q: Any) -> Tensor:
     return front + (a - b) * digamma(a) + (q.rate - p.rate) * (a / p.rate)
 
 
-@register_kl(Exponential, Gamma)
-def _exponential_gamma(p: Any, q: Any) -> Tensor:
-    ratio, a = q.rate / p.rate, q.concentration
-    return -a * ratio.log() + ratio + lgamma(a) + a * _EULER - (1 + _EULER)
-
-
-@register_kl(Gamma, Exponential)
-def _gamma_exponential(p: Any, q: Any) -> Tensor:
-    return -p.entropy() - q.rate.log() + q.rate * p.concentration / p.rate
-
-
 @register_kl(Geometric, Geometric)
 def _geometric(p: Any, q: Any) -> Tensor:
     return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
@@ -195,14 +184,6 @@ def _normal(p: Any, q: Any) -> Tensor:
     return 0.5 * (ratio + distance - 1 - ratio.log())
 
 
-@register_kl(Laplace, Normal)
-def _laplace_normal(p: Any, q: Any) -> Tensor:
-    """E (x - loc)^2 is 2 scale^2 plus the squared distance of the means."""
-    variance = q.scale.pow(2)
-    square = 2 * p.scale.pow(2) + (p.loc - q.loc).pow(2)
-    return square / (2 * variance) + 0.5 * (2 * math.pi * variance).log() - p.entropy()
-
-
 @register_kl(Poisson, Poisson)
 def _poisson(p: Any, q: Any) -> Tensor:
     return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
@@ -212,14 +193,6 @@ def _poisson(p: Any, q: Any) -> Tensor:
 def _uniform(p: Any, q: Any) -> Tensor:
     found = ((q.high - q.low) / (p.high - p.low)).log()
     return where((q.low > p.low) | (q.high < p.high), math.inf, found)
-
-
-@register_kl(Uniform, Normal)
-def _uniform_normal(p: Any, q: Any) -> Tensor:
-    width = p.high - p.low
-    centre = ((p.high + p.low) / 2 - q.loc).pow(2)
-    spread = (width.pow(2) / 12 + centre) / (2 * q.scale.pow(2))
-    return (math.sqrt(2 * math.pi) * q.scale / width).log() + spread
 
 
 @register_kl(Independent, Independent)

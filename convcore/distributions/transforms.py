@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation import zeros_like
+from convcore._creation import tensor, zeros_like
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
 from convcore.distributions import constraints
@@ -20,13 +20,19 @@ from convcore.functions.activation import softplus
 from convcore.functions.broadcast import broadcast_shape
 from convcore.functions.elementwise import sigmoid
 from convcore.functions.joining import cat
+from convcore.functions.softmax import softmax
 
 __all__ = [
     "AbsTransform",
     "AffineTransform",
     "ComposeTransform",
     "ExpTransform",
+    "IndependentTransform",
+    "PowerTransform",
+    "ReshapeTransform",
     "SigmoidTransform",
+    "SoftmaxTransform",
+    "SoftplusTransform",
     "StickBreakingTransform",
     "TanhTransform",
     "Transform",
@@ -276,6 +282,141 @@ def _widened(constraint: Any, event_dim: int) -> Any:
 identity_transform = ComposeTransform([])
 
 
+class IndependentTransform(Transform):
+    """A transform, some of whose last batch axes belong to the event.
+
+    Parameters
+    ----------
+    base_transform : Transform
+    reinterpreted_batch_ndims : int
+        How many axes more belong to an event; the logarithms of the slopes are summed over them.
+    cache_size : 0 or 1
+    """
+
+    def __init__(
+        self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
+    ):
+        super().__init__(cache_size)
+        self.base_transform = base_transform.with_cache(cache_size)
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+
+    @property
+    def domain(self) -> Any:
+        """What x may be."""
+        return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
+
+    @property
+    def codomain(self) -> Any:
+        """What y may be."""
+        return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        """Whether the inverse is exact."""
+        return self.base_transform.bijective
+
+    @property
+    def sign(self) -> Any:
+        return self.base_transform.sign
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        if self._cache_size == cache_size:
+            return self
+        return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
+
+    def _call(self, x: Tensor) -> Tensor:
+        _check_rank(x.shape, self.domain.event_dim)
+        return self.base_transform(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        _check_rank(y.shape, self.codomain.event_dim)
+        return self.base_transform.inv(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        slope = self.base_transform.log_abs_det_jacobian(x, y)
+        return sum_rightmost(slope, self.reinterpreted_batch_ndims)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return self.base_transform.forward_shape(shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self.base_transform.inverse_shape(shape)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
+
+
+def _check_rank(shape: Any, least: int) -> None:
+    if len(shape) < least:
+        raise ValueError(
+            f"Too few dimensions on input: expected {least} at least, got {len(shape)}"
+        )
+
+
+class ReshapeTransform(Transform):
+    """Events of one shape as events of another, in order.
+
+    Parameters
+    ----------
+    in_shape, out_shape : ints
+        Of as many elements.
+    cache_size : 0 or 1
+    """
+
+    bijective = True
+
+    def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0):
+        super().__init__(cache_size)
+        self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
+        if math.prod(self.in_shape) != math.prod(self.out_shape):
+            raise ValueError(
+                "in_shape, out_shape have different numbers of elements: "
+                f"{tuple(self.in_shape)} and {tuple(self.out_shape)}"
+            )
+
+    @property
+    def domain(self) -> Any:
+        """What x may be."""
+        return constraints.independent(constraints.real, len(self.in_shape))
+
+    @property
+    def codomain(self) -> Any:
+        """What y may be."""
+        return constraints.independent(constraints.real, len(self.out_shape))
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        if self._cache_size == cache_size:
+            return self
+        return ReshapeTransform(self.in_shape, self.out_shape, cache_size)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.reshape(self.forward_shape(x.shape))
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.reshape(self.inverse_shape(y.shape))
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        batch = x.shape[: x.dim() - len(self.in_shape)]
+        return wrap(np.zeros(batch, x._array.dtype))
+
+    def forward_shape(self, shape: Any) -> Any:
+        """Return the shape of y for a shape of x."""
+        return _with_event(shape, self.in_shape, self.out_shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        """Return the shape of x for a shape of y."""
+        return _with_event(shape, self.out_shape, self.in_shape)
+
+
+def _with_event(shape: Any, before: Size, after: Size) -> Size:
+    """Return a shape with another event's shape at its end."""
+    _check_rank(shape, len(before))
+    cut = len(shape) - len(before)
+    if tuple(shape[cut:]) != tuple(before):
+        raise ValueError(f"Shape mismatch: expected {tuple(before)} but got {tuple(shape[cut:])}")
+    return Size((*shape[:cut], *after))
+
+
 # Transforms of single numbers
 
 
@@ -327,6 +468,100 @@ class SigmoidTransform(_Rising):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -softplus(-x) - softplus(x)
+
+
+class SoftplusTransform(_Rising):
+    """y = log(1 + exp(x)), above 20 the identity."""
+
+    codomain = constraints.positive
+
+    def _call(self, x: Tensor) -> Tensor:
+        return softplus(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return (-y).expm1().neg().log() + y
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -softplus(-x)
+
+
+class PowerTransform(Transform):
+    """y = x ** exponent, of positive numbers.
+
+    Parameters
+    ----------
+    exponent : Tensor or number
+    cache_size : 0 or 1
+    """
+
+    domain = constraints.positive
+    codomain = constraints.positive
+    bijective = True
+
+    def __init__(self, exponent: Any, cache_size: int = 0):
+        super().__init__(cache_size)
+        self.exponent = exponent if isinstance(exponent, Tensor) else tensor(float(exponent))
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        if self._cache_size == cache_size:
+            return self
+        return PowerTransform(self.exponent, cache_size)
+
+    @property
+    def sign(self) -> Any:
+        return self.exponent.sign()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PowerTransform):
+            return False
+        return bool(np.all(self.exponent._array == other.exponent._array))
+
+    __hash__ = object.__hash__
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.pow(self.exponent)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.pow(1 / self.exponent)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return (self.exponent * y / x).abs().log()
+
+    def forward_shape(self, shape: Any) -> Any:
+        return Size(broadcast_shape(tuple(shape), self.exponent.shape))
+
+    inverse_shape = forward_shape
+
+
+# Transforms of vectors
+
+
+class SoftmaxTransform(Transform):
+    """y = exp(x) / sum(exp(x)), whose inverse is taken to be log(y); it has no Jacobian."""
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SoftmaxTransform)
+
+    __hash__ = object.__hash__
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self if self._cache_size == cache_size else SoftmaxTransform(cache_size)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return softmax(x, -1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.log()
+
+    def forward_shape(self, shape: Any) -> Any:
+        """Return the shape of y for a shape of x."""
+        _check_rank(shape, 1)
+        return shape
+
+    inverse_shape = forward_shape
 
 
 class StickBreakingTransform(Transform):

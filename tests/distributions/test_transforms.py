@@ -18,6 +18,12 @@ MADE = {
     "Affine of vectors": lambda t, m: t.AffineTransform(1.0, -2.0, event_dim=1),
     "Compose": lambda t, m: t.ComposeTransform([t.AffineTransform(0.5, 0.3), t.ExpTransform()]),
     "Inverse": lambda t, m: t.SigmoidTransform().inv.inv,
+    "Independent": lambda t, m: t.IndependentTransform(t.ExpTransform(), 1),
+    "Reshape": lambda t, m: t.ReshapeTransform((3,), (1, 3)),
+    "Softplus": lambda t, m: t.SoftplusTransform(),
+    "Powers of numbers": lambda t, m: t.ComposeTransform(
+        [t.ExpTransform(), t.PowerTransform(m.tensor([2.0, -1.0, 0.5]).double())]
+    ),
 }
 
 
@@ -35,7 +41,45 @@ def test_transforms_are_pytorchs(torch, name):
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["Exp", "Sigmoid", "Tanh", "Compose"])
+@pytest.mark.parametrize("name", MADE)
+def test_what_transforms_say_of_themselves_is_pytorchs(torch, name):
+    ours, theirs = (MADE[name](m.distributions.transforms, m) for m in (convcore, torch))
+    for side in ("domain", "codomain"):
+        assert repr(getattr(ours, side)) == repr(getattr(theirs, side))
+    assert ours.bijective is theirs.bijective and repr(ours) == repr(theirs)
+    assert ours.with_cache(0)(convcore.tensor(X)).shape == theirs(torch.tensor(X)).shape
+
+
+def test_softmax_is_a_transform_to_the_simplex_without_a_jacobian(torch):
+    for m in (convcore, torch):
+        t = m.distributions.transforms.SoftmaxTransform()
+        x = m.tensor(X)
+        y = t(x)
+        assert t.codomain.check(y).all() and not t.bijective and t.with_cache(1) == t
+        assert t(t.inv(y)).allclose(y) and t.forward_shape(x.shape) == x.shape
+        with pytest.raises(NotImplementedError):
+            t.log_abs_det_jacobian(x, y)
+        with pytest.raises(ValueError, match="Too few dimensions on input"):
+            t.forward_shape(())
+
+
+def test_transforms_of_events_refuse_other_shapes(torch):
+    for m in (convcore, torch):
+        t = m.distributions.transforms
+        with pytest.raises(ValueError, match="Too few dimensions on input"):
+            t.IndependentTransform(t.ExpTransform(), 1)(m.tensor(1.0))
+        with pytest.raises(ValueError, match="different numbers of elements"):
+            t.ReshapeTransform((3,), (2, 2))
+        with pytest.raises(ValueError, match="Shape mismatch: expected"):
+            t.ReshapeTransform((3,), (1, 3)).forward_shape((4, 2))
+        power = t.PowerTransform(-2.0 if m is convcore else m.tensor(-2.0))
+        assert power.sign == -1 and power == t.PowerTransform(m.tensor(-2.0))
+        assert power != t.PowerTransform(m.tensor(2.0))
+
+
+@pytest.mark.parametrize(
+    "name", ["Exp", "Sigmoid", "Tanh", "Compose", "Softplus", "Powers of numbers"]
+)
 def test_jacobians_are_derivatives(name):
     t = MADE[name](transforms, convcore)
     x = convcore.tensor(X, dtype=convcore.float64, requires_grad=True)
