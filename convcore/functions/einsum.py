@@ -150,7 +150,12 @@ def _pairs(a: Tensor, b: Tensor, dims: Any) -> list[tuple[int, int]]:
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if not isinstance(dims, Sequence):
-        count = index(dims)
+        try:
+            count = index(dims)
+        except TypeError:
+            raise RuntimeError(
+                f"tensordot expects dims to be an int or two lists of ints, but got dims={dims}"
+            ) from None
         if count < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={count}")
         if count > min(ranks):

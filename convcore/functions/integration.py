@@ -113,6 +113,8 @@ def gradient(
     check_tensor("gradient", input)
     rank = input._array.ndim
     over = range(rank) if dim is None else wrap_dims(ints("gradient", "dim", dim), rank)
+    if not (spacing is None or isinstance(spacing, Tensor | Sequence)):
+        checked_number("gradient", spacing, "spacing")
     steps = spacing if isinstance(spacing, Sequence) else [spacing] * len(over)
     if len(steps) != len(over):
         raise RuntimeError(

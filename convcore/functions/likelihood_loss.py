@@ -108,6 +108,7 @@ def gaussian_nll_loss(
         elif not (len(shape) == len(given) and _differ_in_ones(shape, given)):
             raise ValueError("var is of incorrect size")
     reduction = _checked(reduction)
+    eps = number("gaussian_nll_loss", "eps", eps)
     result, given_dtype = common(var._array, eps), var._array.dtype
     if given_dtype.kind == "b" or not can_cast_numpy(result, given_dtype):
         raise RuntimeError(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._creation.arguments import checked_number
 from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.naming import names_arguments
@@ -51,6 +52,10 @@ def local_response_norm(
     if not input._array.size:
         return input
     means = _channel_means(square(input), size // 2, size)
+    alpha, beta, k = (
+        checked_number("local_response_norm", value, name)
+        for name, value in (("alpha", alpha), ("beta", beta), ("k", k))
+    )
     return div(input, pow(add(mul(means, alpha), k), beta))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.engine.ranks import of_rank
 from convcore.functions import pooling
-from convcore.functions._support.arguments import check_tensor
+from convcore.functions._support.arguments import check_tensor, number
 from convcore.functions.activation import relu
 from convcore.functions.arithmetic import mul
 from convcore.functions.elementwise import abs, pow, sign
@@ -41,6 +41,7 @@ def _lp_pool(
 ) -> Tensor:
     function = f"lp_pool{rank}d"
     check_tensor(function, input)
+    norm_type = number(function, "norm_type", norm_type)
     if norm_type == 0:
         raise RuntimeError(f"{function}(): argument 'norm_type' must not be 0")
     count = math.prod(pooling.ints_per_axis(function, "kernel_size", kernel_size, rank))

@@ -65,6 +65,7 @@ def margin_ranking_loss(
     """
     check_arguments("margin_ranking_loss", input1=input1, input2=input2, target=target)
     reduction = reduction_name(reduction, size_average, reduce)
+    margin = number("margin_ranking_loss", "margin", margin)
     ranks = [one._array.ndim for one in (input1, input2, target)]
     if len(set(ranks)) > 1:
         sizes = [
@@ -99,6 +100,7 @@ def hinge_embedding_loss(
     """
     check_arguments("hinge_embedding_loss", input=input, target=target)
     reduction = reduction_name(reduction, size_average, reduce)
+    margin = number("hinge_embedding_loss", "margin", margin)
     signs = target._array
     away = where(wrap(signs != 1), clamp_min(rsub(input, margin), 0), 0.0)
     return reduce_losses(add(away, where(wrap(signs != -1), input, 0.0)), reduction)
@@ -125,6 +127,7 @@ def cosine_embedding_loss(
     """
     check_arguments("cosine_embedding_loss", input1=input1, input2=input2, target=target)
     reduction = reduction_name(reduction, size_average, reduce)
+    margin = number("cosine_embedding_loss", "margin", margin)
     rank, signs = target._array.ndim, target._array
     if rank > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
@@ -197,6 +200,10 @@ def triplet_margin_with_distance_loss(
     function = "triplet_margin_with_distance_loss"
     check_arguments(function, anchor=anchor, positive=positive, negative=negative)
     reduction = reduction_name(reduction)
+    margin = number(function, "margin", margin)
+    if not (distance_function is None or callable(distance_function)):
+        kind = type(distance_function).__name__
+        raise TypeError(f"{function}(): argument 'distance_function' must be callable, not {kind}")
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     distance = pairwise_distance if distance_function is None else distance_function
@@ -265,6 +272,7 @@ def multi_margin_loss(
     """
     check_arguments("multi_margin_loss", input=input, target=target)
     reduction = reduction_name(reduction, size_average, reduce)
+    margin = number("multi_margin_loss", "margin", margin)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight._array.ndim != 1:

@@ -104,7 +104,7 @@ def bernoulli_(
     RuntimeError
         A probability is not from [0, 1].
     """
-    chances = p._array if isinstance(p, Tensor) else p
+    chances = p._array if isinstance(p, Tensor) else number("bernoulli_", "p", p)
     fill = lambda array: fill_bernoulli(array, chances, generator)  # noqa: E731
     return _filled(self, "BernoulliBackward0", fill)
 
@@ -122,6 +122,7 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     ----------
     L. Devroye, "Non-Uniform Random Variate Generation", 1986, section II.2: inversion.
     """
+    lambd = number("exponential_", "lambd", lambd)
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     if self._array.dtype.kind not in FLOATING:

@@ -268,6 +268,9 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     check_tensor("unflatten", input)
     shape = input._array.shape
     axis = wrap_dim(dim, len(shape))
+    if not isinstance(sizes, Sequence):
+        kind = type(sizes).__name__
+        raise TypeError(f"unflatten(): argument 'sizes' must be tuple of ints, not {kind}")
     new = ints("unflatten", "sizes", sizes)
     if not new:
         raise RuntimeError("unflatten: sizes must be non-empty")

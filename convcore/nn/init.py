@@ -428,7 +428,10 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape
-    zeros = math.ceil(number("sparse_", "sparsity", sparsity) * rows)
+    zeros = number("sparse_", "sparsity", sparsity) * rows
+    if not math.isfinite(zeros):
+        raise ValueError(f"sparse_(): argument 'sparsity' must be finite, got {sparsity}")
+    zeros = math.ceil(zeros)
     normal_(tensor, 0, std, generator)
     for column in range(columns):
         tensor._array[randperm(rows)._array[:zeros], column] = 0

@@ -78,6 +78,37 @@ NUMBERS = {
     "median": (lambda m: m.ones(3).cauchy_([1]), "median"),
     "scale_factor": (lambda m: m.nn.Upsample(scale_factor=[2]), "scale_factor"),
     "gain": (lambda m: m.nn.init.orthogonal_(m.ones(3, 3), [1]), "gain"),
+    "spacing of no axis": (lambda m: m.gradient(m.tensor(1.0), spacing=object()), "spacing"),
+    "lambd": (lambda m: m.ones(3).exponential_(np.ones(1)), "lambd"),
+    "p": (lambda m: m.ones(3).bernoulli_(np.ones(1)), "'p'"),
+    "matrix_norm": (lambda m: m.linalg.matrix_norm(m.ones(3, 3), np.ones(1)), "ord"),
+    "norm_type": (
+        lambda m: m.nn.functional.lp_pool2d(m.ones(1, 4, 4), np.ones(1), 2),
+        "norm_type",
+    ),
+    **{
+        name: (
+            lambda m, name=name: m.nn.functional.local_response_norm(
+                m.ones(1, 3, 3), 2, **{name: np.ones(1)}
+            ),
+            name,
+        )
+        for name in ("alpha", "beta", "k")
+    },
+    **{
+        f"margin of {name}": (
+            lambda m, name=name: getattr(m.nn.functional, name)(
+                *[m.ones(2, 3), m.ones(2, 3), m.ones(2)][: 3 if "cos" in name else 2],
+                margin=np.ones(1),
+            ),
+            "margin",
+        )
+        for name in ("cosine_embedding_loss", "hinge_embedding_loss")
+    },
+    "gaussian_nll_loss": (
+        lambda m: m.nn.functional.gaussian_nll_loss(*[m.ones(3)] * 3, eps=np.ones(1)),
+        "eps",
+    ),
 }
 OTHERS = {
     "aminmax": (lambda m: m.aminmax(m.ones(3), dim=[0]), "dim"),
@@ -100,6 +131,17 @@ OTHERS = {
     ),
     "zeta": (lambda m: m.special.zeta(2.0, 1.0), "zeta"),
     "trunc_normal_": (lambda m: m.nn.init.trunc_normal_("2"), "tensor"),
+    "unflatten": (lambda m: m.ones(4).unflatten(0, -1), "sizes"),
+    "distance_function": (
+        lambda m: m.nn.functional.triplet_margin_with_distance_loss(
+            *[m.ones(1, 3)] * 3, distance_function=np.float32(1)
+        ),
+        "distance_function",
+    ),
+    "parameters_to_vector": (
+        lambda m: m.nn.utils.parameters_to_vector(np.ones(1)),
+        "parameters",
+    ),
 }
 GRADIENTS = {
     "an int": 1,
@@ -130,6 +172,18 @@ def test_wrong_types_are_refused_by_name(call, name):
 def test_pytorch_refuses_the_same(torch, call, name):
     with pytest.raises((TypeError, AttributeError, ValueError)):
         call(torch)
+
+
+def test_tensordot_refuses_a_float_as_pytorch(torch):
+    for m in (convcore, torch):
+        with pytest.raises(RuntimeError, match=r"tensordot expects dims to be .*dims=1\.0"):
+            m.tensordot(m.ones(3), m.ones(3), np.float32(1))
+
+
+@pytest.mark.parametrize("sparsity", [math.nan, math.inf])
+def test_a_share_of_zeros_is_a_number(sparsity):
+    with pytest.raises(ValueError, match="'sparsity' must be finite"):
+        convcore.nn.init.sparse_(convcore.ones(3, 3), sparsity)
 
 
 @pytest.mark.parametrize("function", ["clip_grad_norm_", "clip_grad_value_"])

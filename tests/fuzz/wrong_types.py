@@ -7,7 +7,8 @@
 A call is drawn that is right; then one argument alone, or an element of a list, is changed to each
 of WRONG.  A finding is an error in the interpreter's or NumPy's own words, which name no argument,
 and a type that is taken where PyTorch refuses it, or refused where PyTorch takes it.  Flags are
-left out: what they are given counts by its truth.  Children make the calls (functions.py).
+left out: what they are given counts by its truth.  What differs and stays is in KNOWN, each kind
+with its reason.  Children make the calls (functions.py).
 """
 
 from __future__ import annotations
@@ -37,7 +38,28 @@ WRONG += (True, 1.5, 1j, np.float32(1), np.int64(1), np.ones(1), -1)
 # (place, value and what, why that is as it should be)
 KNOWN = (
     (r".*", r"None: taken", "as if it were not given"),
-    (r".*\((input|other|exponent|elements|tensor1|bn_w)\)", r"array.*: taken", "as operators do"),
+    (
+        r".*\((input|other|exponent|elements|test_elements|tensor1|bn_w)\)",
+        r"array.*: taken",
+        "as operators do",
+    ),
+    (r".*", r"np\.(int64|float32)\(1(\.0)?\): taken", "NumPy's numbers are numbers"),
+    (r".*", r"array\(\[1\.\]\): refused", "an array is no number, of one element neither"),
+    (
+        r".*(_loss\(target|clip_grads_with_norm_\(total_norm)\)",
+        r".*: refused: .* must be Tensor",
+        "a number, which PyTorch computes with by chance",
+    ),
+    (
+        r".*(scale_factor|norm_type|kernel_size|stride|padding|shape)(\[0\])?\)",
+        r"('2'|b'2'|True|{}|array\('2'.*): refused",
+        "PyTorch reads texts by float() and int(), and takes bools for ints",
+    ),
+    (r"nn\..*\((kernel_size|num_parameters)\)", r".*: refused", "checked when the layer is made"),
+    (r".*(split|repeat_interleave)\(\w+\)", r"\[1\]: taken", "a list, as of the other form"),
+    (r"Tensor\.is_pinned\(args\)", r".*: taken", "no memory is pinned, whatever the device"),
+    (r"Tensor\.to\(args\)", r".*: refused: argument 'dtype'", "PyTorch passes over numbers"),
+    (r"Tensor\.view\(size\)", r"-1: taken", "one size, by its name too"),
 )
 # Arguments that say what is done with the result, or take any value there is.
 _LEFT_OUT = re.compile(r"^(out|generator|device|layout|requires_grad|pin_memory|names?|dtype|_.*)$")

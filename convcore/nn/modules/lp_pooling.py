@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from convcore._tensor import Tensor
+from convcore.functions._support.arguments import ints
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
 from convcore.nn.modules.utils import _pair, _triple, at_call
@@ -89,6 +90,7 @@ class _FractionalMaxPoolNd(Module):
         if output_size is not None and output_ratio is not None:
             raise ValueError("only one of output_size and output_ratio may be specified")
         self.kernel_size = self._each(kernel_size)
+        ints(name, "kernel_size", self.kernel_size)
         if len(self.kernel_size) == 3 and min(self.kernel_size) <= 0:  # PyTorch's check of volumes
             raise ValueError(f"kernel_size must be greater than 0, but got {kernel_size}")
         self.return_indices = return_indices

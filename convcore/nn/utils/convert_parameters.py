@@ -30,7 +30,15 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     >>> parameters_to_vector([convcore.zeros(2, 1), convcore.ones(2)])
     tensor([0., 0., 1., 1.])
     """
-    return cat([parameter.view(-1) for parameter in parameters])
+    flat = []
+    for parameter in parameters:
+        if not isinstance(parameter, Tensor):
+            kind = type(parameter).__name__
+            raise TypeError(
+                f"parameters_to_vector(): argument 'parameters' must be Tensors, found {kind}"
+            )
+        flat.append(parameter.view(-1))
+    return cat(flat)
 
 
 @names_arguments
