@@ -50,7 +50,8 @@ def trained(look=None, autocast=False):
     for value in net.state_dict().values():
         digest.update(value.numpy().tobytes())
     for state in optimizer.state.values():
-        digest.update(state["exp_avg_sq"].numpy().tobytes())
+        for key in ("step", "exp_avg", "exp_avg_sq"):
+            digest.update(state[key].numpy().tobytes())
     return digest.hexdigest()
 
 
@@ -97,10 +98,15 @@ def test_training_has_the_same_bits_in_a_forked_child(threads):
 def test_hooks_that_only_look_change_no_bit():
     seen = []
 
+    def of_node(output):
+        output.grad_fn.register_prehook(lambda grads: seen.append("before the node"))
+        output.grad_fn.register_hook(lambda inputs, outputs: seen.append("after the node"))
+
     def look(net):
         for module in list(net)[1:]:  # the first one's input needs no gradient
             module.register_forward_pre_hook(lambda m, inputs: seen.append("before"))
             module.register_forward_hook(lambda m, inputs, output: seen.append("forward"))
+            module.register_forward_hook(lambda m, inputs, output: of_node(output))
             module.register_full_backward_hook(lambda m, inputs, grads: seen.append("backward"))
         for parameter in net.parameters():
             parameter.register_hook(lambda grad: seen.append("gradient"))
@@ -111,7 +117,8 @@ def test_hooks_that_only_look_change_no_bit():
     ):
         watched = trained(look)
     assert watched == trained()
-    assert set(seen) == {"before", "forward", "backward", "gradient", "accumulated", "packed"}
+    of_modules, of_nodes = {"before", "forward", "backward"}, {"before the node", "after the node"}
+    assert set(seen) == of_modules | of_nodes | {"gradient", "accumulated", "packed"}
 
 
 def test_every_test_that_the_page_names_is_there():

@@ -100,7 +100,8 @@ def matrix_norm(
         A = cast(A, as_numpy(dtype))
     if ord == "fro":
         return reduce.norm(A, 2, (rows, columns), keepdim)
-    ord = ord if isinstance(ord, str) else number("linalg_matrix_norm", "ord", ord)
+    if not isinstance(ord, str):
+        ord = number("linalg_matrix_norm", "ord", ord)
     if ord not in ("nuc", math.inf, -math.inf, 1, -1, 2, -2):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if ord in ("nuc", 2, -2):

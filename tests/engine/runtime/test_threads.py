@@ -204,20 +204,23 @@ def test_bits_do_not_depend_on_the_number_of_threads(coretype, run_child):
 
 @pytest.mark.subprocess
 @OPENBLAS
-def test_blas_thread_count_is_as_found_after_work(run_child):
+def test_blas_thread_count_is_as_found_after_work_and_changes_no_bit(run_child):
     run_child(
         with_prelude("""
-    blas = scipys_blas()
+    blas, found = scipys_blas(), set()
     for count in (1, 2, 3):
         blas.set_num_threads(count)
         if blas.get_num_threads() != count:
             continue  # a BLAS built for fewer
         for threads in (1, 2, 4):
             convcore.set_num_threads(threads)
-            assert right(convolve())
+            y = convolve()
+            assert right(y)
+            found.add(y.tobytes())
             assert blas.get_num_threads() == count
             engine.matmul(np.ones((300, 300)), np.ones((300, 300)))
             assert blas.get_num_threads() == count
+    assert len(found) == 1
     """)
     )
 
