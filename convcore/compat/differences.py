@@ -61,5 +61,23 @@ DIFFERENCES = {
     "torch.hub.download_url_to_file": "raises: nothing is downloaded",
     "torch.hub.load": "reads local folders and the cache; downloads nothing",
     "torch.amp.autocast": _AUTOCAST,
+    "torch.pow": "a complex zero to the power of zero is 1; the second gradient of 0 ** x is 0, not NaN",
+    "torch.sinc": "the gradient at infinity is 0, not NaN, and its own at 0 -pi^2 / 3, not 0 or NaN",
+    "torch.amax": "a NaN gets the gradient; PyTorch's is NaN for all elements",
+    "torch.amin": "a NaN gets the gradient; PyTorch's is NaN for all elements",
+    "torch.scatter_reduce": "a NaN gets the gradient of amax and amin; PyTorch's is NaN for all elements",
+    "torch.ldexp": "the gradient is a power of 2, also of integers below zero, where PyTorch's is 0",
+    "torch.block_diag": "numbers are matrices, and promote as such",
+    "torch.linalg.matrix_power": "the power 0 has no gradient, not one of zeros",
+    "torch.Tensor.requires_grad_": "views that were made before stay as they are",
+    "torch.nn.functional.kl_div": "0 log 0 has the gradient 0, not NaN",
+    "torch.nn.functional.multi_margin_loss": "of one class there is no gradient, not NaN",
+    "torch.nn.functional.hardswish": "the gradient at NaN is NaN always, not 1 at times",
+    **{
+        f"torch.nn.functional.{name}": "the gradient at NaN is NaN, not that of positive numbers"
+        for name in ("elu", "celu", "selu")
+    },
+    "torch.nn.functional.scaled_dot_product_attention": "of no queries the batches broadcast as "
+    "they do of some",
     "torch.linalg.svd": "of a matrix of deficient rank, the vectors may have other signs",
 }

@@ -42,6 +42,7 @@ Neither library promises which of equal values `argsort`, `topk`, `kthvalue` or 
 gradient where there is no derivative, the strides of results that are not views, how often a tensor
 was written while it was made (`_version`), or numbers that are zero, or equal, but for rounding.
 Here integers do not wrap around in gradients, and what overflows only on the way is computed.
+Of elements that lie several times in memory, as expanded ones, none is changed in place.
 """
 
 
