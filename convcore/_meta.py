@@ -5,6 +5,11 @@ Modules are built there to be filled later: by `Module.to_empty`, or by `load_st
 by element have a shape and a dtype, and so are on meta again; anything else that computes with
 tensors that have no values is an error.  So operands are copied by `np.copyto`, which asks them:
 assigned to a subscript of an array that has values they would be zeros.
+
+Sums, products of matrices and layers are errors too, though shapes alone say what theirs are.  No
+one place knows it: each kernel finds its result's shape where it computes it, so that each would
+have a second way through, with tests of its own.  To compute with zeros instead would take the
+memory and the time that the device is there to save.
 """
 
 from __future__ import annotations

@@ -70,6 +70,8 @@ DIFFERENCES = {
     "torch.ldexp": "the gradient is a power of 2 of integers below zero too; PyTorch's is 0",
     "torch.block_diag": "numbers are matrices, and promote as such",
     "torch.linalg.matrix_power": "the power 0 has no gradient, not one of zeros",
+    "torch.Tensor.is_meta": "on 'meta', sums, products of matrices and layers raise: they have no "
+    "rules of shapes",
     "torch.Tensor.requires_grad_": "views that were made before stay as they are",
     "torch.nn.functional.kl_div": "0 log 0 has the gradient 0, not NaN",
     "torch.nn.functional.multi_margin_loss": "of one class there is no gradient, not NaN",

@@ -227,6 +227,8 @@ _KNOWN_TOGETHER = (
     (r"interpolate\(.*//", r"value -?inf .*, not -?[\d.]+e\+1\d$", "of 0 but for rounding"),
     (r"interpolate\(.*reciprocal", r"value -?inf .*, not -?\d{6,}\.", "of 0 but for rounding"),
     (r"batch_norm\(.*logical_", r"value (True|False)", "of 0 but for rounding"),
+    (r"(add|sub)\(.*alpha=.*//", r"value -?\d+\.0 ", "whole but for rounding"),
+    (r"_norm\(.*contiguous\(", r"value", "a copy, or itself: strides are not promised"),
     (r"instance_norm\(.*nonzero\(", r": (size|value)", "of 0 but for rounding"),
     (r"attention\(.*kthvalue\(", r"\.grad: value|^gradient", "of equal values any is taken"),
     (
