@@ -68,6 +68,8 @@ _KNOWN = (
     (r"det\(", r"\.grad: \(requires_grad, is_leaf\)", "of one element: a constant there"),
     (r"requires_grad_", r"log of the hooks", "of a root that no leaf is asked of"),
     (r"ldexp", r"dtype", "the dtype of the first operand's promotion with a float"),
+    (r"(std|var)_mean\(", r"value -?inf .*, not nan", "the mean of infinities, as of mean"),
+    (r"multi_dot\(", r"does not raise .*the same dtype", "autocast converts each factor"),
     (r"addcdiv\(", r"gradient", "PyTorch multiplies value and unsigned numbers, which wrap around"),
     (r"i0\(", r"value [\d.]+e\+3[78] .*, not inf", "PyTorch multiplies by exp(x), which overflows"),
     (r"argsort\(", r"value \d+ .*, not \d+$", "of equal values any order"),
