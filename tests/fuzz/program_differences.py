@@ -68,6 +68,7 @@ _KNOWN = (
     (r"det\(", r"\.grad: \(requires_grad, is_leaf\)", "of one element: a constant there"),
     (r"requires_grad_", r"log of the hooks", "of a root that no leaf is asked of"),
     (r"ldexp", r"dtype", "the dtype of the first operand's promotion with a float"),
+    (r"fmod\(|remainder\(", r"\.grad: \(requires_grad", "of a whole quotient, a constant"),
     (r"(std|var)_mean\(", r"value -?inf .*, not nan", "the mean of infinities, as of mean"),
     (r"multi_dot\(", r"does not raise .*the same dtype", "autocast converts each factor"),
     (r"addcdiv\(", r"gradient", "PyTorch multiplies value and unsigned numbers, which wrap around"),
