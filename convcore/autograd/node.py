@@ -15,6 +15,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from convcore._dtype import INEXACT
 from convcore._tensor import Tensor
 from convcore.autograd.anomaly_mode import anomaly, where_made
@@ -162,7 +164,12 @@ class Node:
             wanted = True in needs and any(one is not None for one in grads)
         if not wanted:
             return (None,) * len(self.next_functions)
-        results = self._backward(needs, grad, *(unpack(self) if self._saved else ()))
+        saved = unpack(self) if self._saved else ()
+        if self._outputs == 1 and grad._array.dtype.kind == "V":
+            with np.errstate(all="ignore"):  # comparisons of bfloat16 alone warn of NaN
+                results = self._backward(needs, grad, *saved)
+        else:
+            results = self._backward(needs, grad, *saved)
         return results if type(results) is tuple else (results,)
 
     def release(self) -> None:

@@ -11,6 +11,7 @@ from convcore._dtype import can_cast_numpy, common
 from convcore._dtype_names import C_NAMES
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions._support.arguments import check_arguments, number
+from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.distance import at_least
@@ -99,7 +100,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = mul(wrap(np.ones(input._array.shape, input._array.dtype)), var)
-    elif np.any(var._array < 0):
+    elif np.any(ignore_errstate(np.less, var._array, 0)):
         raise ValueError("var has negative entry/entries")
     shape, given = input._array.shape, var._array.shape
     if given != shape:

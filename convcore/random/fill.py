@@ -240,7 +240,9 @@ def fill_bernoulli(
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
         _fill(array, generator, lambda n: generator._uniform(n, np.dtype(np.float64)) < p)
         return
-    if not np.all((p >= 0) & (p <= 1)):
+    with np.errstate(invalid="ignore"):  # NaN in bfloat16
+        are_chances = np.all((p >= 0) & (p <= 1))
+    if not are_chances:
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
     order = _memory_order(array)
     ordered, chances = array.transpose(order), np.broadcast_to(p, array.shape).transpose(order)

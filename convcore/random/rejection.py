@@ -102,7 +102,9 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     check_tensor("poisson", "input", input)
     means = input._array
     check_floating("poisson_cpu", means)
-    if not (means >= 0).all():
+    with np.errstate(invalid="ignore"):  # NaN in bfloat16
+        are_means = bool((means >= 0).all())
+    if not are_means:
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     return wrap(draw_each(_poisson_number, generator, means.dtype, means))
 

@@ -177,7 +177,9 @@ def normal(
         given._array if isinstance(given, Tensor) else checked_number("normal", given, name, True)
         for name, given in (("mean", mean), ("std", std))
     )
-    if np.any(np.less(scale, 0)):
+    with np.errstate(invalid="ignore"):  # NaN in bfloat16
+        has_negative = np.any(np.less(scale, 0))
+    if has_negative:
         one = not isinstance(std, Tensor)
         found = f"std >= 0.0, but found std {std:g}" if one else "all elements of std >= 0.0"
         raise RuntimeError(f"normal expects {found}")

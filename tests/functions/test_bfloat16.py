@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import convcore
+from convcore.nn import functional as F
 
 CALLS = """
 x + y; x - y; x * y; x / y; x * 2; x * 2.5; 1 - x; 3 / y; x ** 2; x ** 0.5; -x; x.abs(); x.exp()
@@ -197,3 +199,33 @@ def test_nan_is_the_largest_number_where_bfloat16_is_sorted(torch, call):
         for lib in (convcore, torch)
     )
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.clamp(0, 1),
+        lambda x: x.maximum(x.flip(0)),
+        lambda x: x.copysign(-1.0),
+        lambda x: x ** x.detach(),
+        lambda x: F.hardsigmoid(x),
+        lambda x: F.elu(x),
+        lambda x: F.gaussian_nll_loss(x, x, x.detach()),
+    ],
+)
+@pytest.mark.parametrize("again", [False, True])
+def test_nan_gives_no_warnings_of_numpys(call, again):
+    pytest.importorskip("ml_dtypes")
+    x = convcore.tensor([math.nan, 1.0, 2.0], dtype=convcore.bfloat16, requires_grad=True)
+    out = call(x)
+    convcore.autograd.grad(out.sum(), x, create_graph=again)
+
+
+def test_nan_is_no_chance_no_mean_and_no_scale():
+    pytest.importorskip("ml_dtypes")
+    x = convcore.tensor([math.nan, 1.0], dtype=convcore.bfloat16)
+    with pytest.raises(RuntimeError, match="p_in >= 0"):
+        convcore.bernoulli(x)
+    with pytest.raises(RuntimeError, match="invalid Poisson rate"):
+        convcore.poisson(x)
+    assert convcore.normal(x, x).shape == (2,)

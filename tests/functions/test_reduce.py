@@ -166,6 +166,7 @@ def test_products_of_float16_are_rounded_once_in_every_order(torch, name, zeros,
 @pytest.mark.parametrize("name", PRODUCTS)
 @pytest.mark.parametrize("dtype", [convcore.float16, convcore.bfloat16])
 def test_gradients_of_products_of_16_bits_are_those_of_float32(rng, name, dtype):
+    pytest.importorskip("ml_dtypes")
     call, x = PRODUCTS[name], convcore.from_numpy(rng.uniform(-2, 2, (3, 4))).to(dtype)
     narrow, wide = (
         _second_gradient(function, x)
