@@ -83,8 +83,7 @@ def embedding(
         )
     if max_norm is not None:
         _renorm(weight, rows, max_norm, norm_type)
-    found = _looked_up(weight, rows, padding_idx, scale_grad_by_freq)
-    return reshape(found, (*input._array.shape, weight._array.shape[1]))
+    return _looked_up(weight, input._array, padding_idx, scale_grad_by_freq)
 
 
 def refuse_sparse(sparse: bool) -> None:
@@ -134,16 +133,17 @@ def _scale_down(rows: np.ndarray, limit: float, power: float, array: np.ndarray)
 
 
 def _looked_up(
-    weight: Tensor, rows: np.ndarray, padding: int | None = None, by_frequency: bool = False
+    weight: Tensor, index: np.ndarray, padding: int | None = None, by_frequency: bool = False
 ) -> Tensor:
-    """Return ``weight[rows]``; padding and frequencies change the gradient alone."""
-    out = wrap(weight._array.take(rows, 0))
+    """Return ``weight[index]``; padding and frequencies change the gradient alone."""
+    out = wrap(weight._array.take(index, 0))
     if is_grad_enabled() and weight.requires_grad:
-        size = weight._array.shape[0]
+        rows, (size, columns) = index.reshape(-1), weight._array.shape
         share = _gradient_share(rows, out._array.dtype) if by_frequency else None
         counts = None if padding is None else (rows != padding)[:, np.newaxis]
 
         def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
+            grad = reshape(grad, (len(rows), columns))
             grad = grad if counts is None else masked(grad, counts)  # NaN counts for nothing too
             return row_sums(grad if share is None else mul(grad, share), rows, size)
 

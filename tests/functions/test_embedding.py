@@ -244,3 +244,14 @@ def test_an_empty_gradient_is_zeros():
     weight = convcore.ones(4, 2, requires_grad=True)
     F.embedding(convcore.tensor([], dtype=convcore.int64), weight).sum().backward()
     assert not weight.grad.any()
+
+
+@pytest.mark.parametrize("index", [1, [0, 1], [[0, 1], [1, 2]]])
+def test_rows_are_no_view_so_that_hooks_see_what_is_changed_in_place(torch, index):
+    def changed(m, x):
+        y = m.nn.functional.embedding(m.tensor(index), x)
+        assert not y._is_view() and type(y.grad_fn).__name__ == "EmbeddingBackward0"
+        y.register_hook(lambda grad: grad * 2)
+        return y.cos_()
+
+    agree(torch, changed, np.array([[0.5, 1.0], [1.5, 2.0], [2.5, 3.0]]))

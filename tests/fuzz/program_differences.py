@@ -68,6 +68,10 @@ _KNOWN = (
     (r"det\(", r"\.grad: \(requires_grad, is_leaf\)", "of one element: a constant there"),
     (r"requires_grad_", r"log of the hooks", "of a root that no leaf is asked of"),
     (r"ldexp", r"dtype", "the dtype of the first operand's promotion with a float"),
+    (r"cross_entropy|amax|amin", r"raises NotImpl.*Error .*not impl", "checked when empty too"),
+    (r"cummin|cummax", r"raises IndexError .*Dimension out of", "checked when empty too"),
+    (r"avg_pool2d", r"does not raise .*non-zero size for non-batch", "of no channels, too"),
+    (r"div\(", r"value -?inf .*, not -?inf", "by a zero of another sign"),
     (r"fmod\(|remainder\(", r"\.grad: \(requires_grad", "of a whole quotient, a constant"),
     (r"(std|var)_mean\(", r"value -?inf .*, not nan", "the mean of infinities, as of mean"),
     (r"multi_dot\(", r"does not raise .*the same dtype", "autocast converts each factor"),
@@ -187,7 +191,7 @@ _KNOWN += (
 _KNOWN += (
     (
         r"inner\(|tensordot\(|einsum\(",
-        r"dtype b?float16, not float32",
+        r"dtype (b?float16, not float32|uint8, not int64)",
         "of one element, as of several",
     ),
     (r"index_copy|attention", r"raises \w+Error.*(bounds|size)", "checked when empty too"),
@@ -232,7 +236,9 @@ _KNOWN_TOGETHER = (
     (r"batch_norm\(.*logical_", r"value (True|False)", "of 0 but for rounding"),
     (r"(add|sub)\(.*alpha=.*//", r"value -?\d+\.0 ", "whole but for rounding"),
     (r"_norm\(.*contiguous\(", r"value", "a copy, or itself: strides are not promised"),
-    (r"instance_norm\(.*nonzero\(", r": (size|value)", "of 0 but for rounding"),
+    (r"contiguous\(.*_\(", r"at the end: size", "of no elements, a copy or itself"),
+    (r"linalg\.inv\(.*argwhere\(", r": (size|value)", "of 0 but for rounding"),
+    (r"instance_norm\(.*(nonzero|unique)\(", r": (size|value)", "of 0 but for rounding"),
     (r"attention\(.*kthvalue\(", r"\.grad: value|^gradient", "of equal values any is taken"),
     (
         r"squeeze\(.*__setitem__",
