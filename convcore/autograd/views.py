@@ -435,6 +435,15 @@ def take_history(x: Tensor, result: Tensor) -> None:
         _forget(x)
 
 
+def take_shape(x: Tensor, result: Tensor) -> None:
+    """Make ``x``, of the same memory in another shape, an output of the result's node.
+
+    No element has changed: a base of which x is a view keeps its ``grad_fn``.
+    """
+    if mode.enabled and result._requires_grad:
+        _set(x, result._grad_fn, result._output_nr)
+
+
 def _rebase(base: Tensor, part: Tensor, result: Tensor) -> None:
     """Give a base the node CopySlices after a write into one of its views."""
     region = Region(base._array, part._array)

@@ -1,7 +1,7 @@
 """as_strided and its relatives: views with given strides, and shapes set in place.
 
-The methods that set a tensor's own shape, such as unsqueeze_, leave its memory as it is; in the
-graph they are in-place operations like others.
+The methods that set a tensor's own shape, such as unsqueeze_, leave its memory as it is: in the
+graph they change the tensor alone, and not the base that it may be a view of.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _set_in_place(function: Callable) -> Callable:
         after = function(before, *args, **kwargs)
         self._array = after._array
         self._counter[0] += 1
-        views.take_history(self, after)
+        views.take_shape(self, after)
         return self
 
     method.__name__ = method.__qualname__ = f"{function.__name__}_"

@@ -108,6 +108,36 @@ def test_shape_is_not_set_where_pytorch_refuses(torch, call):
     same_error(torch, call, np.ones((2, 3)))
 
 
+SHAPES_OF_VIEWS = {
+    "squeeze_": lambda v: v.squeeze_(),
+    "unsqueeze_": lambda v: v.unsqueeze_(0),
+    "t_": lambda v: v.t_(),
+    "transpose_": lambda v: v.transpose_(0, 1),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES_OF_VIEWS)
+@pytest.mark.parametrize("written", [False, True])
+def test_a_view_whose_shape_is_set_leaves_its_base(torch, name, written):
+    found = []
+    for lib in (convcore, torch):
+        x, seen = lib.ones(3, 1, requires_grad=True), []
+        base = x * 2
+        view, used = base.view(3, 1), base * 5
+        base.retain_grad()
+        base.register_hook(lambda grad, seen=seen: seen.append(grad.ravel().tolist()))
+        SHAPES_OF_VIEWS[name](view)
+        nodes = chain(base, 1) + chain(view, 2)
+        if written:
+            view.mul_(3)
+        (view.sum() + used.sum() + (base * base).sum()).backward()
+        found.append((nodes, tuple(view.shape), view._version, view._base is base, seen))
+        found[-1] += (base.grad.ravel().tolist(), x.grad.ravel().tolist())
+    (ours, *values), (theirs, *expected) = found
+    assert values == expected
+    assert [name.rstrip("0123") for name in ours] == [name.rstrip("0123") for name in theirs]
+
+
 def test_only_matrices_are_transposed_in_place():
     with pytest.raises(RuntimeError, match="2 dimensions, but self is 3D"):
         convcore.ones(1, 2, 3).t_()
