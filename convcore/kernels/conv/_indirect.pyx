@@ -5,8 +5,8 @@ alone are one, of several classes (_indirection.pxd).  Patches are not gathered:
 multiplies the pixels where they lie.  The weights are copied first, into the panels that its
 products read.
 
-In bfloat16 a part of the channels is whole blocks of bfloat16.c.  Pixels are packed, into its words,
-unless they are words already: whole blocks in bfloat16, where a word is a pair.
+In bfloat16 a part of the channels is whole blocks of bfloat16.c.  Pixels are packed, into its
+words, unless they are words already: whole blocks in bfloat16, where a word is a pair.
 
 Work items are (phase, group, block of pixels, block of output channels).  Where one block holds all
 the pixels, each item packs the weights of its own panel, a part at a time, and they never leave the
