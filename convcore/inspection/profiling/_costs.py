@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from convcore._tensor import Tensor
+from convcore.engine.conv.algorithms.selection import selected
 from convcore.engine.conv.plan import Plan, plan_conv
 from convcore.engine.geometry import make_geometry
 
@@ -101,10 +103,12 @@ class CostlyCall:
         image = self.result if self.transposed else x
         if len(image) < len(w):
             image = (1, *image)
-        # float16 and bfloat16 are computed as float32
+        # float16 is computed as float32, and so is bfloat16, but for products in pairs
         wide = np.dtype(np.float32) if self.dtype.itemsize == 2 else self.dtype
+        pairs = selected(precision="bf16") if self.dtype.char == "E" else nullcontext()
         try:
-            return plan_conv(make_geometry(image, w, *self.steps), wide, not self.dense)
+            with pairs:
+                return plan_conv(make_geometry(image, w, *self.steps), wide, not self.dense)
         except (TypeError, ValueError):  # of a kind that no plan is made for
             return None
 

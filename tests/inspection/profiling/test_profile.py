@@ -15,6 +15,7 @@ import pytest
 import convcore
 from convcore import inspection, models, nn
 from convcore.autograd.observation import observers
+from convcore.engine import make_geometry, plan_conv
 from convcore.inspection.profiling._chrome_trace import _microseconds
 from convcore.nn import functional as F
 
@@ -48,6 +49,18 @@ def profiled(net, *args):
 
 def named(found):
     return {row.name: row for row in found.rows.all()}
+
+
+def test_algorithms_under_autocast_are_those_of_bfloat16():
+    net, x = nn.Conv2d(64, 64, 1), convcore.rand(2, 64, 20, 20)
+    x = x.to(memory_format=convcore.channels_last)
+    with convcore.autocast("cpu", dtype=convcore.bfloat16):
+        found = named(profiled(net, x))["convolution"].algorithms
+    with convcore.backends.conv.flags(fp32_precision="bf16"):
+        geometry = make_geometry(x.shape, net.weight.shape)
+        plan = plan_conv(geometry, "float32", channels_last=True)
+    assert found["forward"] == plan.forward.algorithm
+    assert found["weight_grad"] == plan.weight_grad.algorithm
 
 
 @pytest.mark.parametrize("name", ["lenet", "resnet8"])
@@ -179,9 +192,6 @@ def test_peak_bytes_are_those_of_the_pool():
 
 
 def test_algorithms_are_those_of_the_plan():
-    from convcore.engine import make_geometry
-    from convcore.engine.conv.plan import plan_conv
-
     net = nn.Sequential(nn.Conv2d(64, 64, 3, padding=1), nn.ConvTranspose2d(64, 8, 2, stride=2))
     plans = [
         plan_conv(make_geometry((1, 64, 16, 16), (64, 64, 3, 3), padding=1), "float32"),
