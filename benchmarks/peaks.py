@@ -34,14 +34,12 @@ INSTRUCTIONS = {
 _LOOP = """
 #ifdef {macro}
 {{
-    __m512 sums[12], a = _mm512_setzero_ps(), b = a;
+    __m512 a = _mm512_setzero_ps(), b = a, {sums};
     double best = 1e9;
-    for (int i = 0; i < 12; i++) sums[i] = a;
     for (int round = 0; round < 100; round++) {{
         const double start = now();
         for (int turn = 0; turn < TURNS; turn++) {{
-            _Pragma("GCC unroll 12") for (int i = 0; i < 12; i++)
-                __asm__ volatile("{instruction} %2, %1, %0" : "+v"(sums[i]) : "v"(a), "v"(b));
+            {products}
         }}
         const double took = now() - start;
         best = took < best ? took : best;
@@ -52,6 +50,9 @@ _LOOP = """
 printf("{name}: none\\n");
 #endif
 """
+
+# Each sum is a variable of its own: gcc would store every element of an array after each product.
+_PRODUCT = '__asm__ volatile("{instruction} %2, %1, %0" : "+v"(sum{i}) : "v"(a), "v"(b));'
 
 _PROGRAM = """
 #include <immintrin.h>
@@ -75,7 +76,13 @@ int main(void)
 def peaks() -> dict[str, float]:
     """Compile the loops and run them on one core; NaN where the processor lacks an instruction."""
     loops = [
-        _LOOP.format(name=name, macro=macro, lanes=lanes, instruction=instruction)
+        _LOOP.format(
+            name=name,
+            macro=macro,
+            lanes=lanes,
+            sums=", ".join(f"sum{i} = a" for i in range(12)),
+            products=" ".join(_PRODUCT.format(instruction=instruction, i=i) for i in range(12)),
+        )
         for name, (macro, lanes, instruction) in INSTRUCTIONS.items()
     ]
     with tempfile.TemporaryDirectory() as folder:
