@@ -71,7 +71,8 @@ class _ConvNd(Module):
     def _sizes(self, name: str, given: Any) -> tuple[int, ...]:
         """Return an argument as one int an axis."""
         sizes = _ntuple(self.rank)(given)
-        if not all(map(is_int, sizes)):
+        # PyTorch takes True for a kernel of one tap, and for nothing else.
+        if not all(is_int(size) or (name == "kernel_size" and size is True) for size in sizes):
             raise TypeError(f"{name} must be an int or a tuple of ints, got {given!r}")
         return sizes
 
