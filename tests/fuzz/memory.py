@@ -37,12 +37,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg.blas import sgemm
 
 import convcore
 import convcore.amp
@@ -64,6 +67,7 @@ LAYERS = (
     *("2,32,24,24,32,3,1,1", "2,3,40,40,32,3,2,1", "2,32,24,24,32,3,1,1,1,32", "2,32,24,24,32,1"),
     *("2,32,24,24,32,3,1,1,1,8", "2,32,24,24,32,3,2,1"),
 )
+THREADS = 2
 ROW = 5  # failures after one another, in the long form
 LIMITED = ("net", "linear", "save")  # in the short form, by address space too
 FILES = ("save", "load")
@@ -468,8 +472,8 @@ def run(options: argparse.Namespace, folder: Path) -> int:
     injector = Injector()
     draw = None if options.long else random.Random(options.seed)
     totals, everything = [0, 0, 0], []
-    convcore.set_num_threads(2)
-    _threads.set_limit(2, 1)  # regions of two threads, however little work there is
+    convcore.set_num_threads(THREADS)
+    _threads.set_limit(THREADS, 1)  # regions of two threads, however little work there is
     for name, program in programs(folder):
         if options.only not in name or (options.small and name in FILES):
             continue
@@ -498,6 +502,27 @@ def run(options: argparse.Namespace, folder: Path) -> int:
     return bool(everything)
 
 
+def fill_blas() -> None:
+    """Have NumPy's and SciPy's OpenBLAS take a buffer for each thread, while there is memory.
+
+    OpenBLAS ends the process where it cannot have one, and asks for another one only when threads
+    multiply at the same time: on a busy machine that may first be in too little address space.
+    """
+    together = threading.Barrier(2 * THREADS)
+    square = np.ones((600, 600), np.float32, order="F")
+
+    def multiply() -> None:
+        for product in (np.matmul, partial(sgemm, 1.0)):
+            together.wait()
+            product(square, square)
+
+    workers = [threading.Thread(target=multiply) for _ in range(2 * THREADS)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--long", action="store_true", help="every allocation of every program")
@@ -509,6 +534,7 @@ def main() -> int:
     options = parser.parse_args()
     if "CONVCORE_FAILING" not in os.environ:
         return preloaded()
+    fill_blas()
     folder = Path(tempfile.mkdtemp())
     try:
         (folder / "saved").mkdir()
