@@ -194,8 +194,7 @@ def _apply_bfloat16(
     gradients = make is weight_grad_executable
     if right.dtype != dtype and (gradients or right.dtype != _SINGLE):
         raise TypeError(f"{names[1]} must be bfloat16 as {names[0]} is, got {right.dtype.name}")
-    left = left if _is_readable(left) else left.copy(order="K")
-    right = right if _is_readable(right) else right.copy(order="K")
+    left, right = given = [one if _is_readable(one) else one.copy("K") for one in (left, right)]
     extra = tuple([astype(one, _SINGLE) if isinstance(one, np.ndarray) else one for one in extra])
     right = bits(right) if gradients or right.dtype == _SINGLE else astype(right, _SINGLE)
     left = bits(left)
@@ -204,11 +203,9 @@ def _apply_bfloat16(
         arrays = left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype
         executable = executable_of(make, (*arrays, current()), parameters, (True, True))
         if not executable.narrow[0]:
-            if not (is_dense(left) and is_dense(right)):
-                # A float32 copy would not lie as these do.
-                dense = left.copy(order="K").view(dtype), right.copy(order="K")
-                right = dense[1].view(dtype) if gradients else dense[1]
-                return _apply_bfloat16(make, dense[0], right, parameters, extra, names)
+            if not all(map(is_dense, given)):  # a float32 copy would not lie as these do
+                left, right = (one.copy("K") for one in given)
+                return _apply_bfloat16(make, left, right, parameters, extra, names)
             left = astype(left.view(dtype), _SINGLE)
             right = astype(right.view(dtype), _SINGLE) if gradients else right
         made = executable(left, right, extra)
@@ -225,7 +222,8 @@ def _is_readable(array: Array) -> bool:
     if is_dense(array):
         return True
     steps = array.strides
-    return array.flags.aligned and steps[1] == array.itemsize and min(steps) > 0
+    beside = len(steps) > 1 and steps[1] == array.itemsize
+    return beside and array.flags.aligned and min(steps) > 0
 
 
 def executable_of(

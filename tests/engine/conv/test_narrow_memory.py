@@ -20,6 +20,7 @@ from convcore.engine.conv.algorithms.selection import current, selected
 from convcore.engine.conv.executables import NARROW_DTYPE, transpose_executable
 from convcore.engine.conv.prepacked import PrepackedConvolution
 from convcore.engine.runtime import layout, memory
+from convcore.kernels.runtime import _isa
 from convcore.kernels.runtime._casts import widen
 
 
@@ -158,6 +159,14 @@ def test_products_in_pairs_have_the_bits_of_float32_memory(rng, name, among):
         wanted = passes(x[:, middle], w, bias, grad, steps)
         narrow = x.astype(dtype, order="K")[:, middle], grad.astype(dtype, order="K")
         found = passes(narrow[0], w, bias, narrow[1], steps)
+        conv = PrepackedConvolution(w, bias, **steps)
+        given = shape, narrow[0].strides, NARROW_DTYPE
+        executable, _ = conv.prepared(*given, (True, True))
+    assert executable.plan.algorithm == "bfloat16" and executable.narrow == (True, True)
+    # Nothing is packed where a word is a pair, and there are whole blocks of them.
+    in_place = name.startswith("whole") and 2 * _isa.bfloat16_words() == _isa.BFLOAT16_TERMS
+    if name not in ("few pixels", "volumes"):
+        assert ("where they lie" in executable.plan.reason) == in_place
     for made, exact in zip(found[:2], wanted[:2], strict=True):
         assert made.dtype == dtype and np.abs(exact).max() > 1
         assert made.tobytes("A") == rounded(exact).tobytes("A")
@@ -318,6 +327,12 @@ def test_bias_gradients_are_float32_sums(channels, rng):
         assert found.dtype == np.float32
         exact = grad.astype("f8").sum((0, 2, 3))
         np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-3)
+
+
+def test_too_few_axes_with_gaps_are_refused():
+    dtype = pytest.importorskip("ml_dtypes").bfloat16
+    with pytest.raises(ValueError, match="input"):
+        conv_forward(np.ones(8, dtype)[::2], np.ones((1, 1, 3, 3), dtype))
 
 
 @pytest.mark.parametrize("kind", ["f8", "f2", "i4"])

@@ -37,9 +37,10 @@ _NAME = "bfloat16"
 # To try others, where the processor's instruction is taken: benchmarks/sweep.py --precision bf16
 # --constant bfloat16.FEWEST_CHANNELS --values 8,48 --layer 8,24,56,56,144,1,1,0,1,1
 FEWEST_CHANNELS = 24
-# Winograd's method makes so few channels more slowly: half a panel.  Of 256 x 256 pixels, ms of the
-# forward pass by it and in pairs: to 32 channels from 32 8.5 and 6.2, from 64 13.8 and 11.3 (one
-# thread of an AMD EPYC, Zen 5, bfloat16 in memory); to 64 channels it is faster always.
+# Winograd's method makes so few channels more slowly, half a panel, where they lie side by side: to
+# 32 of them pairs took 0.83 to 0.85 of its time, but 1.04 to 1.14 in the other memory format (one
+# thread of an AMD EPYC, Zen 5).  To try: benchmarks/sweep.py --precision bf16 --threads 1
+# --constant bfloat16.FEW_OUTPUTS --values 0 --layer 2,32,256,256,32,3,1,1
 FEW_OUTPUTS = 32
 LEAST_SUMMED = _isa.BFLOAT16_TERMS // MOST_WEIGHTS
 
@@ -65,7 +66,8 @@ def _unprofitable(problem: Problem) -> str | None:
         return f"{_isa.name()} multiplies no pairs: float32 is as fast"
     if min(problem.c, problem.o) < FEWEST_CHANNELS:
         return "few channels: blocks of terms would hold mostly zeros"
-    if problem.pass_name != WEIGHT_GRAD and problem.output_channels <= FEW_OUTPUTS:
+    few_outputs = problem.channels_last and problem.output_channels <= FEW_OUTPUTS
+    if few_outputs and problem.pass_name != WEIGHT_GRAD:
         return None
     if not (WINOGRAD.impossible(problem) or WINOGRAD.unprofitable(problem)):
         return "Winograd's method in float32 is faster"
