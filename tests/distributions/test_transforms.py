@@ -47,7 +47,18 @@ def test_what_transforms_say_of_themselves_is_pytorchs(torch, name):
     for side in ("domain", "codomain"):
         assert repr(getattr(ours, side)) == repr(getattr(theirs, side))
     assert ours.bijective is theirs.bijective and repr(ours) == repr(theirs)
-    assert ours.with_cache(0)(convcore.tensor(X)).shape == theirs(torch.tensor(X)).shape
+    assert ours(convcore.tensor(X)).shape == theirs(torch.tensor(X)).shape
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_same_transform_with_a_cache_keeps_the_last_result(name):
+    t, x = MADE[name](transforms, convcore).with_cache(0), convcore.tensor(X)
+    cached = t.with_cache(1)
+    assert t.with_cache(0) is t and cached.with_cache(1) is cached and cached is not t
+    assert type(cached) is type(t) and cached(x).tolist() == t(x).tolist()
+    assert cached.inv(cached(x)) is x
+    with pytest.raises(ValueError, match="cache_size"):
+        t.with_cache(2)
 
 
 def test_softmax_is_a_transform_to_the_simplex_without_a_jacobian(torch):
