@@ -100,6 +100,21 @@ def test_patches_are_gathered_in_parts_of_at_most_half_a_mebibyte(shape, kernel)
             assert part.patches * 4 <= (1 << 19) * (1 + 32 / part.block)
 
 
+@pytest.mark.parametrize(
+    ("x_shape", "w_shape"),
+    [
+        ((8, 160, 7, 7), (960, 160, 1, 1)),
+        ((8, 512, 7, 7), (2048, 512, 1, 1)),
+        ((8, 256, 14, 14), (1024, 256, 1, 1)),
+        ((8, 512, 28, 28), (256, 512, 1, 1)),
+        ((8, 128, 28, 28), (128, 128, 3, 3)),
+    ],
+)
+def test_weight_gradients_have_work_for_many_threads(x_shape, w_shape):
+    g = make_geometry(x_shape, w_shape, 1, w_shape[-1] // 2)
+    assert plan_conv(g, "float32", channels_last=True).weight_grad.items >= 6
+
+
 def test_plan_does_not_depend_on_the_number_of_threads(threads):
     plans = []
     for n in (1, 7):

@@ -33,9 +33,11 @@ from convcore.kernels.runtime import _isa
 # Pixels of a block whose inputs, and outputs, are packed in a 1 MiB L2.
 PACKED_BLOCK = 96
 # Output channels of one item at most, so that few items see the same pixels; fewer where there
-# would be less than so many items.
+# would be less than so many items.  With 8 where nothing is packed, passes take as long on 2
+# threads, and 1.2 to 2 times as long on 16; where pixels are packed, more items pack the same ones.
 O_BLOCK = 1024
-ITEMS = 8
+ITEMS = 16
+PACKED_ITEMS = 8
 # Where there are so few pixels, an item takes them all, and one panel of output channels, whose
 # weights it packs itself, so that they never leave the cache; if their pointers fit there too.
 FEW_PIXELS = 800
@@ -199,15 +201,16 @@ def _cuts(
     # Outputs of one tap share no pixels: blocks are whole tiles of rows, and what is left is small
     # and last, so that threads end together.  Two lines of 14 would be four tiles of 6, one of 4.
     whole_lines = input_packed or g.taps > 1
+    enough = PACKED_ITEMS if input_packed else ITEMS
     while True:
         if whole_lines:
             blocks = [cut_lines(g.n, c, most) for c in counts]
         else:
             blocks = [cut_pixels(g.n * math.prod(c), most) for c in counts]
         items = g.groups * -(-o // o_block) * sum(b.count for b in blocks)
-        if o_block > panel and 0 < items < ITEMS:
+        if o_block > panel and 0 < items < enough:
             o_block = up(o_block // 2, panel)
-        elif most > LEAST_BLOCK and 0 < items < ITEMS:
+        elif most > LEAST_BLOCK and 0 < items < enough:
             most = max(most // 2, LEAST_BLOCK)
         else:
             return o_block, blocks
