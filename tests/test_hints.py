@@ -628,11 +628,20 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: nn.Conv2d(3, 8, 3.0), r"kernel_size must be an int or a tuple of ints, got 3\.0"),
-        (lambda: nn.Conv2d(3, 8, "3"), "kernel_size must be an int or a tuple of ints, got '3'"),
-        (lambda: nn.Conv3d(3, 8, 3, stride=(1, "2", 1)), r"stride must be .*, got \(1, '2', 1\)"),
-        (lambda: nn.Conv1d(3, 8, 3, padding=1.5), r"padding must be an int .*, got 1\.5"),
-        (lambda: nn.ConvTranspose2d(3, 8, 3, output_padding="1"), "output_padding must be an int"),
+        (
+            lambda: nn.Conv2d(3, 8, 3.0),
+            r"'kernel_size' must be an int or a tuple of ints, got 3\.0",
+        ),
+        (lambda: nn.Conv2d(3, 8, "3"), "'kernel_size' must be an int or a tuple of ints, got '3'"),
+        (
+            lambda: nn.Conv3d(3, 8, 3, stride=(1, "2", 1)),
+            r"Conv3d\(\): argument 'stride' must be .*, got \(1, '2', 1\)",
+        ),
+        (lambda: nn.Conv1d(3, 8, 3, padding=1.5), r"'padding' must be an int .*, got 1\.5"),
+        (
+            lambda: nn.ConvTranspose2d(3, 8, 3, output_padding="1"),
+            "'output_padding' must be an int",
+        ),
     ],
 )
 def test_layers_name_what_they_cannot_be_made_of(make, says):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import numbers
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
@@ -119,8 +120,12 @@ def _misfit(
         if not kinds and suspect is None and _is_named(value, str(error)):
             suspect = TypeError(f"{place} cannot be {typename(value)}: {error}")
         if kinds and value is not parameter.default and not _fits(value, kinds):
-            return TypeError(f"{place} must be {_allowed(kinds)}, {_found(value, kinds)}")
+            return _unfit(place, value, kinds)
     return suspect
+
+
+def _unfit(place: str, value: Any, kinds: Kinds) -> TypeError:
+    return TypeError(f"{place} must be {_allowed(kinds)}, {_found(value, kinds)}")
 
 
 def _is_named(value: Any, text: str) -> bool:
@@ -145,7 +150,10 @@ _TESTS: dict[str, Callable[[Any], bool]] = {
     "Iterable": lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes),
     "Tensor": lambda value: isinstance(value, Tensor),
     "int": is_int,
-    "float": lambda value: isinstance(value, int | float | np.number | np.bool_),
+    "float": lambda value: (
+        isinstance(value, int | float | np.number | np.bool_)
+        or (isinstance(value, Tensor) and value._array.ndim == 0)
+    ),
     "complex": lambda value: isinstance(value, int | float | complex | np.number),
     "bool": lambda value: isinstance(value, bool | np.bool_),
     "str": lambda value: isinstance(value, str),
@@ -231,7 +239,10 @@ def _with_torchs_names(function: Callable, error: Exception, kwargs: dict) -> di
 
 
 def names_in_constructor(cls: type) -> None:
-    """Let a class's own constructor say which argument is none of what it takes."""
+    """Let a class's own constructor say which argument is none of what it takes.
+
+    What it only stores it would not miss: `forward` would fail, and speak of the function it calls.
+    """
     init: Any = vars(cls).get("__init__")
     if init is None or init.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
         return
@@ -239,12 +250,64 @@ def names_in_constructor(cls: type) -> None:
     @functools.wraps(init)
     def naming(self: Any, *args: Any, **kwargs: Any) -> None:
         try:
-            return init(self, *args, **kwargs)
+            init(self, *args, **kwargs)
         except UNNAMED as error:
-            bound = functools.partial(init, self)
-            better = explained(type(self).__name__, bound, error, args, kwargs)
+            name, bound = type(self).__name__, functools.partial(init, self)
+            # What is wrong with a number is beside the point where there is none.
+            better = isinstance(error, ValueError) and _no_number(name, init, args, kwargs)
+            better = better or explained(name, bound, error, args, kwargs)
             if better is error:
                 raise
+        else:
+            better = _no_number(type(self).__name__, init, args, kwargs)
+            if better is None:
+                return
         raise better
 
     cls.__init__ = naming  # type: ignore[misc]
+
+
+def _no_number(name: str, init: Callable, args: tuple, kwargs: dict) -> TypeError | None:
+    """Return an error for the first argument of a constructor that is a number by no means.
+
+    Only numbers are looked at: anything can be true or false, and names have errors of their own.
+    """
+    for place, (argument, default, kinds) in enumerate(_numbers(init)):
+        value = args[place] if place < len(args) else kwargs.get(argument, default)
+        if kinds and value is not default and not _may_fit(value, kinds):
+            where = f" (position {place + 1})" if place < len(args) else ""
+            return _unfit(f"{name}(): argument '{argument}'{where}", value, kinds)
+    return None
+
+
+@functools.cache
+def _numbers(init: Callable) -> tuple[tuple[str, Any, Kinds], ...]:
+    """Return name, default and alternatives of each argument; none of what is no number."""
+    _, *parameters = inspect.signature(init).parameters.values()
+    return tuple(
+        (one.name, one.default, kinds if _are_numbers(kinds) else ())
+        for one in parameters
+        for kinds in (_kinds(one.annotation),)
+    )
+
+
+def _are_numbers(kinds: Kinds) -> bool:
+    return all(
+        word in ("int", "float", "Sequence", "None") and _are_numbers(inner or ())
+        for word, inner in kinds
+    )
+
+
+def _may_fit(value: Any, kinds: Kinds) -> bool:
+    """Return whether a value is what an annotation says, or something that may stand for it."""
+    if isinstance(value, list | tuple):
+        inner = next((inner for word, inner in kinds if word == "Sequence"), None)
+        return inner is not None and all(_may_fit(one, inner) for one in value)
+    return _fits(value, kinds) or _may_stand_for(value)
+
+
+def _may_stand_for(value: Any) -> bool:
+    """Return whether only the call can tell: some layers take bools, arrays, ranges, fractions."""
+    if isinstance(value, str | bytes | dict | float):
+        return False
+    return isinstance(value, numbers.Number | np.generic | Iterable)

@@ -73,7 +73,10 @@ class _ConvNd(Module):
         sizes = _ntuple(self.rank)(given)
         # PyTorch takes True for a kernel of one tap, and for nothing else.
         if not all(is_int(size) or (name == "kernel_size" and size is True) for size in sizes):
-            raise TypeError(f"{name} must be an int or a tuple of ints, got {given!r}")
+            raise TypeError(
+                f"{type(self).__name__}(): argument '{name}' must be an int or a tuple of ints, "
+                f"got {given!r}"
+            )
         return sizes
 
     def _check_padding(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from convcore._tensor import Tensor
 from convcore.nn import functional
@@ -28,7 +28,11 @@ class Unfold(Module):
     _printed_attributes = ("kernel_size", "dilation", "padding", "stride")
 
     def __init__(
-        self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+        self,
+        kernel_size: int | Sequence[int],
+        dilation: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        stride: int | Sequence[int] = 1,
     ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
@@ -60,11 +64,11 @@ class Fold(Module):
 
     def __init__(
         self,
-        output_size: Any,
-        kernel_size: Any,
-        dilation: Any = 1,
-        padding: Any = 0,
-        stride: Any = 1,
+        output_size: int | Sequence[int],
+        kernel_size: int | Sequence[int],
+        dilation: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        stride: int | Sequence[int] = 1,
     ) -> None:
         super().__init__()
         self.output_size = output_size

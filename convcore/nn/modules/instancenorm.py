@@ -15,9 +15,9 @@ __all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
 class _InstanceNorm(_NormBase):
     def __init__(
         self,
-        num_features: int,
+        num_features: int | float,  # of a float nothing is made, unless affine or tracking
         eps: float = 1e-5,
-        momentum: float = 0.1,
+        momentum: float | None = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
         device: Any = None,
@@ -26,7 +26,14 @@ class _InstanceNorm(_NormBase):
         bias: bool = True,
     ) -> None:
         super().__init__(
-            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+            num_features,  # type: ignore[arg-type]
+            eps,
+            momentum,
+            affine,
+            track_running_stats,
+            device,
+            dtype,
+            bias=bias,
         )
 
     def forward(self, input: Tensor) -> Tensor:

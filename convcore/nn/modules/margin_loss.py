@@ -98,7 +98,7 @@ class MultiMarginLoss(_WeightedLoss):
 
     def __init__(
         self,
-        p: int = 1,
+        p: float = 1,
         margin: float = 1.0,
         weight: Tensor | None = None,
         size_average: bool | None = None,

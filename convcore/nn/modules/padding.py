@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from convcore._tensor import Tensor
 from convcore.nn import functional
@@ -32,7 +32,7 @@ class _PadNd(Module):
     rank: int  # number of axes that are padded
     mode: str
 
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__()
         self.padding = _ntuple(2 * self.rank)(padding)
 
@@ -47,7 +47,7 @@ class _PadNd(Module):
 class _ConstantPadNd(_PadNd):
     mode = "constant"
 
-    def __init__(self, padding: Any, value: float) -> None:
+    def __init__(self, padding: int | Sequence[int], value: float | None) -> None:
         super().__init__(padding)
         self.value = value
 
@@ -62,7 +62,7 @@ class _ConstantPadNd(_PadNd):
 class _ZeroPadNd(_ConstantPadNd):
     extra_repr = _PadNd.extra_repr
 
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__(padding, 0.0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ class Upsample(Module):
 
     def __init__(
         self,
-        size: Any = None,
+        size: int | Sequence[int] | None = None,
         scale_factor: Any = None,
         mode: str = "nearest",
         align_corners: bool | None = None,
@@ -74,12 +75,12 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """Nearest-neighbour upsampling of (N, C, H, W): `Upsample` with mode='nearest'."""
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(self, size: int | Sequence[int] | None = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
     """Bilinear upsampling of (N, C, H, W): `Upsample` with align_corners=True."""
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(self, size: int | Sequence[int] | None = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import convcore
-from convcore import Tensor
+from convcore import Tensor, nn
 from convcore.functions._support.naming import names_arguments
 from convcore.nn import functional as F
 
@@ -140,6 +140,52 @@ def test_what_is_of_a_wrong_type_is_named_and_told_what_is_allowed(name):
     with pytest.raises(TypeError) as error:
         call()
     assert said in str(error.value)
+
+
+# What a layer only keeps for its call is refused where the layer is made.
+KEPT = {
+    "size": (lambda: nn.Upsample("3"), "Upsample(): argument 'size' (position 1) must be int or"),
+    "factor": (lambda: nn.PixelShuffle("3"), "PixelShuffle(): argument 'upscale_factor'"),
+    "float": (lambda: nn.PixelShuffle(2.0), "'upscale_factor' (position 1) must be int, not float"),
+    "class": (lambda: nn.MaxPool2d(int), "MaxPool2d(): argument 'kernel_size' (position 1)"),
+    "element": (
+        lambda: nn.AvgPool2d(2, stride=(2, "2")),
+        "AvgPool2d(): argument 'stride' must be int or tuple of ints or None, but found element "
+        "of type str at pos 1",
+    ),
+    "None": (lambda: nn.MaxPool2d(None), "'kernel_size' (position 1) must be int or tuple of ints"),
+    "padding": (lambda: nn.ZeroPad2d("1"), "ZeroPad2d(): argument 'padding' (position 1)"),
+    "number": (lambda: nn.BatchNorm2d(4, eps="a"), "BatchNorm2d(): argument 'eps' must be float"),
+    "axis": (lambda: nn.Softmax(dim="a"), "Softmax(): argument 'dim' must be int or None, not str"),
+    "output": (
+        lambda: nn.AdaptiveAvgPool2d((2, "a")),
+        "AdaptiveAvgPool2d(): argument 'output_size'",
+    ),
+    "a value of it": (
+        lambda: nn.Conv2d(2.5, 5, 3),
+        "Conv2d(): argument 'in_channels' (position 1) must be int, not float",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_a_layer_cannot_use_is_refused_where_it_is_made(name):
+    make, says = KEPT[name]
+    with pytest.raises(TypeError) as caught:
+        make()
+    assert says in str(caught.value)
+
+
+def test_what_stands_for_numbers_is_taken_by_layers():
+    x = convcore.rand(2, 4, 8, 8)
+    two = np.int64(2)
+    assert nn.MaxPool2d((two, convcore.tensor(2)))(x).shape == (2, 4, 4, 4)
+    assert nn.AdaptiveAvgPool2d([None, two])(x).shape == (2, 4, 8, 2)
+    assert nn.ZeroPad2d(range(4))(x).shape == nn.ZeroPad2d(np.arange(4))(x).shape == (2, 4, 13, 9)
+    assert nn.LeakyReLU(convcore.tensor(0.5))(x).shape == x.shape
+    assert nn.InstanceNorm2d(4 / 1, momentum=None)(x).shape == x.shape
+    assert nn.MultiMarginLoss(p=2.0)(x[0, 0], convcore.zeros(8).long()).shape == ()
+    assert nn.ConstantPad1d(1, None)(x).shape == (2, 4, 8, 10)
 
 
 def test_the_first_argument_that_does_not_fit_its_annotation_is_to_blame():
