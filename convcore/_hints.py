@@ -24,11 +24,11 @@ def hinted(error: _Error, hint: str) -> _Error:
     return error
 
 
-def nearest(word: str, words: Iterable[str]) -> str:
-    """Return the word that is most like a misspelt one; '' if none is."""
+def nearest(word: str, words: Iterable[str], least: float = 0.7) -> str:
+    """Return the word that is most like a misspelt one, at ``least`` so much; '' if none is."""
     from difflib import get_close_matches
 
-    close = get_close_matches(word, list(words), 1, 0.7)
+    close = get_close_matches(word, list(words), 1, least)
     return close[0] if close else ""
 
 

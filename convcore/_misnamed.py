@@ -125,7 +125,9 @@ _SAME = {
 
 def _meant(word: str, names: Sequence[str]) -> str:
     """Return the argument that a keyword was meant to be: by its meaning, or its spelling."""
-    return next((name for name in _SAME.get(word, ()) if name in names), nearest(word, names))
+    same = next((name for name in _SAME.get(word, ()) if name in names), "")
+    longer = [name for name in names if name.startswith(word) and len(word) > 2]
+    return same or (longer[0] if len(longer) == 1 else nearest(word, names, 0.65))
 
 
 def hint_keywords(room: str) -> None:
@@ -137,6 +139,30 @@ def hint_keywords(room: str) -> None:
             better = hinting(function)
             setattr(module, name, better)
             setattr(sys.modules[function.__module__], name, better)  # where pickle looks for it
+
+
+def hint_methods(name: str, parts: Iterable[type]) -> None:
+    """Let the public methods of a class, which has them from its parts, say the same.
+
+    Errors give them the name of the class.
+    """
+    for part in parts:
+        for method in list(vars(part).values()):
+            if isinstance(method, FunctionType) and not method.__name__.startswith("_"):
+                named = _renamed(method, f"{name}.{method.__name__}")
+                setattr(
+                    part, method.__name__, hinting(named) if _keywords(method.__code__) else named
+                )
+
+
+def refuse_keywords(function: Callable, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise TypeError for the first keyword that is not known to a function that takes any."""
+    for name in given:
+        if name not in known:
+            where = function.__qualname__
+            error = TypeError(f"{where}() got an unexpected keyword argument {name!r}")
+            hint_keyword(error, function)
+            raise error
 
 
 def hinting(function: _Function) -> _Function:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import pickle
 import re
 import sys
@@ -455,6 +456,10 @@ def test_keywords_of_other_libraries_suggest_pytorchs():
         (lambda x: convcore.matmul(x, oter=x), "did you mean 'other'"),
         (lambda x: convcore.masked_select(x, maks=x > 0), "did you mean 'mask'"),
         (lambda x: nn.ReLU()(inptu=x), "did you mean 'input'"),
+        (lambda x: x.sum(dmi=1), "did you mean 'dim'"),
+        (lambda x: x.sum().backward(retain=True), "did you mean 'retain_graph'"),
+        (lambda x: convcore.load("net.pt", weight_only=True), "did you mean 'weights_only'"),
+        (lambda x: convcore.save(x, "net.pt", metadat={}), "did you mean 'metadata'"),
         (lambda x: nn.Linear(2, 2)(x=x), "it takes input$"),
     ],
 )
@@ -680,6 +685,30 @@ MISPLACED = {
 def test_misplaced_arguments_get_a_hint(name):
     call, meant = MISPLACED[name]
     assert meant in hint(call)
+
+
+@pytest.mark.parametrize(
+    ("name", "keyword", "meant"),
+    [
+        ("to", "dtyp", "dtype"),
+        ("parameters", "recursive", "recurse"),
+        ("state_dict", "prefixes", "prefix"),
+        ("register_forward_hook", "always", "always_call"),
+    ],
+)
+def test_methods_of_modules_name_the_keyword_that_was_meant(name, keyword, meant):
+    net = nn.Sequential(nn.Linear(2, 2))
+    with pytest.raises(TypeError, match=rf"^Module\.{name}\(\) .* '{keyword}'") as caught:
+        getattr(net, name)(**{keyword: 1})
+    told = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    assert re.search(f"[Dd]id you mean '{meant}'", told)
+
+
+def test_keywords_of_pickle_are_taken_by_load():
+    file = io.BytesIO()
+    convcore.save({"a": 1}, file)
+    file.seek(0)
+    assert convcore.load(file, encoding="latin1", fix_imports=True) == {"a": 1}
 
 
 def test_errors_name_the_layer_and_its_argument():

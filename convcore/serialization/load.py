@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
+from convcore import _dtype, _misnamed
 from convcore._hints import hinted
 from convcore.serialization import archive, bfloat16, formats, legacy, numpy_scalars, rebuild, safe
 from convcore.serialization.errors import CheckpointError, damage
@@ -22,6 +22,8 @@ from convcore.serialization.state_dicts import npz, safetensors
 from convcore.serialization.unpickler import DataUnpickler
 
 __all__ = ["load", "read_metadata"]
+
+_OF_PICKLE = ("buffers", "encoding", "errors", "fix_imports")  # keywords of pickle.load
 
 
 def load(
@@ -79,6 +81,7 @@ def load(
     >>> convcore.load(file)
     {'weight': tensor([1., 1.])}
     """
+    _misnamed.refuse_keywords(load, pickle_load_args, _OF_PICKLE)
     if weights_only is None:
         weights_only = pickle_module is None
     if weights_only and pickle_module is not None:

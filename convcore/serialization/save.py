@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore import _misnamed
 from convcore._device import device
 from convcore._dtype import bfloat16
 from convcore._dtype import dtype as _dtype
@@ -30,6 +31,7 @@ __all__ = ["DEFAULT_PROTOCOL", "save"]
 DEFAULT_PROTOCOL = 2  # of pickle, as PyTorch's files have it
 
 
+@_misnamed.hinting
 def save(
     obj: Any,
     f: Any,

@@ -40,7 +40,14 @@ class Conversion:
                 self._buffers[name] = fn(buffer)
         return self
 
-    def to(self: Self, *args: Any, **kwargs: Any) -> Self:
+    def to(
+        self: Self,
+        *args: Any,
+        device: Any = None,
+        dtype: Any = None,
+        non_blocking: bool = False,
+        memory_format: Any = None,
+    ) -> Self:
         """Convert parameters and buffers in place.
 
         Parameters
@@ -65,13 +72,15 @@ class Conversion:
         TypeError
             The dtype is neither floating-point nor complex.
         """
-        device, dtype, memory_format = _parse_to(*args, **kwargs)
+        device, dtype, memory_format = _parse_to(
+            *args, device=device, dtype=dtype, memory_format=memory_format
+        )
         if dtype is not None and dtype.is_complex:
             warnings.warn(
                 "Complex modules are a new feature under active development whose design may "
                 "change, and some modules might not work as expected when using complex tensors as "
                 "parameters or buffers.",
-                stacklevel=2,
+                stacklevel=3,  # of who calls it through `_misnamed.hinting`
             )
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(

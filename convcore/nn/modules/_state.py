@@ -106,7 +106,7 @@ class State:
             warnings.warn(
                 "Positional args are being deprecated, use kwargs instead.",
                 FutureWarning,
-                stacklevel=2,
+                stacklevel=3,  # of who calls it through `_misnamed.hinting`
             )
             given = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
             destination = given["destination"] if destination is None else destination

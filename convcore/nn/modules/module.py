@@ -367,6 +367,9 @@ class Module(Members, State, Conversion, _misnamed.KeywordHints):
         self.__dict__.update(state)
 
 
+_misnamed.hint_methods("Module", (Members, State, Conversion, Module))
+
+
 def _quoted(value: Any) -> str:
     return repr(value) if isinstance(value, str) else str(value)
 
