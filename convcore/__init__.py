@@ -17,7 +17,7 @@ below it (tests/test_layering.py); from the bottom up:
     autograd/       graph, backward pass, hooks; knows no arithmetic
     functions/      differentiable functions on tensors; plumbing in functions/_support/
     distributed/    process groups and collectives on MPI
-    nn/ optim/ utils/ amp/ backends/ cuda.py overrides.py   modules, optimizers, data, switches
+    nn/ optim/ utils/ amp/ backends/ cuda/ overrides.py   modules, optimizers, data, switches
     func/                           function transforms
     linalg.py special.py distributions/             PyTorch's rooms of mathematics
     multiprocessing/ futures.py     processes that share tensors, values that come later

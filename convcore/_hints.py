@@ -28,7 +28,9 @@ def nearest(word: str, words: Iterable[str], least: float = 0.7) -> str:
     """Return the word that is most like a misspelt one, at ``least`` so much; '' if none is."""
     from difflib import get_close_matches
 
-    close = get_close_matches(word, list(words), 1, least)
+    known = list(words)
+    same = [one for one in known if one.lower() == word.lower()]
+    close = same or get_close_matches(word, known, 1, least)
     return close[0] if close else ""
 
 

@@ -34,17 +34,25 @@ def missing_name(module: str, name: str) -> AttributeError | ImportError:
 
     To be called by the module's `__getattr__`.
     """
-    error = AttributeError(
-        f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules.get(module)
-    )
+    text = f"module {module!r} has no attribute {name!r}"
     if name.startswith("_"):  # Python's own questions, such as __path__, and nobody's mistakes
-        return error
+        return AttributeError(text, name=name, obj=sys.modules.get(module))
+    meant = _nearest_in(module, name)
+    # Without the module, in which Python would look for it again, and say it twice.
+    obj = None if meant else sys.modules.get(module)
+    text = f"{text}. Did you mean {meant!r}?" if meant else text
+    error = AttributeError(text, name=name, obj=obj)
     # By its name, for it stands above: its lists are read when something is missing, never before.
     compat: ModuleType = importlib.import_module("convcore.compat.errors")
     why = compat.explanation(module.replace("convcore", "torch", 1), name)
     if _is_imported_from(module) and f"{module}.{name}" not in sys.modules:
         return hinted(_not_imported(module, name), why)
     return hinted(error, why)
+
+
+@functools.lru_cache(1024)  # programs ask again and again whether a name is there
+def _nearest_in(module: str, name: str) -> str:
+    return nearest(name, [one for one in dir(sys.modules[module]) if not one.startswith("_")])
 
 
 def _is_imported_from(module: str) -> bool:
@@ -62,7 +70,7 @@ def _not_imported(module: str, name: str) -> ImportError:
     without a suggestion.
     """
     found = sys.modules[module]
-    meant = nearest(name, dir(found))
+    meant = _nearest_in(module, name)
     return ImportError(
         f"cannot import name {name!r} from {module!r} ({found.__file__})"
         f"{f'. Did you mean {meant!r}?' if meant else ''}",

@@ -7,6 +7,7 @@ import io
 import pickle
 import re
 import sys
+import traceback
 import weakref
 from collections import OrderedDict
 
@@ -517,12 +518,28 @@ def test_missing_name_of_pytorch_is_explained(look, expected):
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "meant"),
+    ("room", "name", "meant"),
     [
+        (nn, "Conv2D", "Conv2d"),
         (nn, "Relu", "ReLU"),
         (nn.functional, "rellu", "relu"),
         (optim, "Adamm", "Adam"),
         (convcore, "ones_lik", "ones_like"),
+    ],
+)
+def test_modules_say_themselves_which_name_was_meant(room, name, meant):
+    with pytest.raises(AttributeError) as caught:
+        getattr(room, name)
+    assert str(caught.value).endswith(f"has no attribute '{name}'. Did you mean '{meant}'?")
+    printed = "".join(traceback.format_exception_only(caught.value))
+    assert printed.count("Did you mean") == 1  # Python would say it again
+    assert caught.value.name == name
+    assert not hasattr(room, name)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "meant"),
+    [
         (convcore.zeros(1), "requires_gard", "requires_grad"),
         (nn.Linear(2, 2), "wieght", "weight"),
         (nn.Sequential(OrderedDict(encoder=nn.ReLU())), "encodre", "encoder"),
@@ -535,8 +552,6 @@ def test_python_can_suggest_an_attribute(owner, name, meant):
     assert (caught.value.name, caught.value.obj) == (name, owner)  # which its suggestions need
     assert meant in dir(owner)
     if sys.version_info >= (3, 12):
-        import traceback
-
         assert f"'{meant}'" in "".join(traceback.format_exception_only(caught.value))
 
 

@@ -31,10 +31,10 @@ FLOORS = (
     ("futures",),
     ("distributed",),  # DistributedDataParallel and DistributedSampler stand on it
     (
-        *("nn", "utils", "cuda", "backends", "amp", "overrides"),
+        *("nn", "utils", "backends", "amp", "overrides"),
         *("multiprocessing", "linalg", "special", "distributions", "testing"),
     ),
-    ("optim", "func"),
+    ("optim", "func", "cuda"),
     ("__init__",),  # the package itself: the front door to all that is below it
     ("inference", "serialization", "models", "demo"),
     ("hub", "inspection", "onnx"),

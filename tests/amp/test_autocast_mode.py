@@ -391,3 +391,14 @@ def test_the_product_of_a_linear_layer_is_that_of_the_transposed_weight(bias, li
     steps = [None if step is None else step.name() for step, _ in node.next_functions]
     assert steps[-2:] == [None, "TBackward0"]
     assert len(steps) == 2 + bias
+
+
+def test_the_older_names_are_there_without_the_name_torch():
+    from convcore.cuda.amp import GradScaler, autocast
+
+    assert convcore.cuda.amp.autocast is autocast
+    net = convcore.nn.Linear(2, 2)
+    with pytest.warns(UserWarning, match="CUDA is not available"), autocast():
+        assert net(convcore.ones(1, 2)).dtype == convcore.float32
+    with pytest.warns(UserWarning, match="CUDA is not available"):
+        assert not GradScaler().is_enabled()

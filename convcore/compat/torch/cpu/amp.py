@@ -2,16 +2,16 @@
 
 from convcore.amp import custom_bwd as custom_bwd
 from convcore.amp import custom_fwd as custom_fwd
-from convcore.compat.torch import _older_amp
+from convcore.amp import older
 
 
-class autocast(_older_amp.autocast):
+class autocast(older.autocast):
     """`convcore.amp.autocast` of the CPU."""
 
     _device_type = "cpu"
 
 
-class GradScaler(_older_amp.GradScaler):
+class GradScaler(older.GradScaler):
     """`convcore.amp.GradScaler` of the CPU."""
 
     _device_type = "cpu"

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from convcore import _misnamed
 from convcore._device import check_device as _check_device
+from convcore.cuda import amp as amp
 
 __all__ = [
+    "amp",
     "current_device",
     "device_count",
     "empty_cache",

@@ -1,1 +1,0 @@
-"""`torch.cuda`: see convcore.cuda."""
