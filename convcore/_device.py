@@ -149,7 +149,7 @@ def _parsed(name: str) -> tuple[str, int]:
                 f"Expected one of {', '.join(_TYPES)} device type at start of device string: "
                 f"{name.partition(':')[0]}"
             ),
-            _hints.dtype_name(name),
+            _hints.dtype_name(name) or _hints.ON_CPU,
         )
     return found[1], int(found[2])
 

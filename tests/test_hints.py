@@ -322,9 +322,13 @@ def test_error_within_linear_that_is_no_mismatch_has_no_hint():
         assert hint(nn.Linear(3, 2), convcore.ones(1, 3, requires_grad=True)) == ""
 
 
+def test_a_device_of_another_name_is_told_which_to_take():
+    assert '"cuda" if torch.cuda.is_available() else "cpu"' in hint(convcore.device, "gpu")
+
+
 def test_dtype_in_place_of_a_device():
     assert "torch.float32" in hint(convcore.zeros(2).to, "float32")
-    assert hint(convcore.zeros(2).to, "gpu") == ""
+    assert "dtypes are no strings" not in hint(convcore.zeros(2).to, "gpu")
 
 
 @pytest.mark.parametrize("move", [nn.Linear(2, 2).cuda, lambda: convcore.zeros(2, device="mps")])

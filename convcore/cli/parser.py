@@ -41,7 +41,20 @@ class Parser(argparse.ArgumentParser):
     def _refuse(self, rest: Sequence[str]) -> NoReturn:
         known = set(re.findall(r"--[a-z][a-z-]*", self.format_help())) - {"--help"}
         hints = "".join(nearest(word.partition("=")[0], known) for word in rest[:1])
+        hints = hints or self._option_of_numbers(rest)
         self.error(f"unrecognized arguments: {' '.join(rest)}{hints}")
+
+    def _option_of_numbers(self, rest: Sequence[str]) -> str:
+        """Return a question that names the option for numbers such as 1,3,224,224, if it is one."""
+        for word in rest:
+            if re.fullmatch(r"\d+(,\d+)+", word):
+                fitting = [
+                    next(name for name in action.option_strings if name.startswith("--"))
+                    for action in self._actions
+                    if action.option_strings and str(action.metavar).count(",") == word.count(",")
+                ]
+                return f"; did you mean {fitting[0]} {word}?" if len(fitting) == 1 else ""
+        return ""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is no choice; argparse calls this for commands and options."""

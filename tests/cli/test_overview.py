@@ -72,6 +72,8 @@ def test_a_demos_help_lists_its_own_options_alone(subject, capsys):
         (["bench", "--pears", "torch"], "convcore bench: error: unrecognized arguments: --pears"),
         (["bench", "--pears", "torch"], "did you mean --peers?"),
         (["bench", "--isa", "avx"], "did you mean avx2?"),
+        (["summary", "lenet", "1,1,28,28"], "did you mean --input 1,1,28,28?"),
+        (["summary", "lenet", "--shape", "1,1,28,28"], "did you mean --input 1,1,28,28?"),
         (["demo", "maps", "--weight=x", "--epoch", "3"], "convcore demo maps: error"),
     ],
 )
