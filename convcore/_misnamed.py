@@ -37,22 +37,27 @@ def missing_name(module: str, name: str) -> AttributeError | ImportError:
     text = f"module {module!r} has no attribute {name!r}"
     if name.startswith("_"):  # Python's own questions, such as __path__, and nobody's mistakes
         return AttributeError(text, name=name, obj=sys.modules.get(module))
-    meant = _nearest_in(module, name)
-    # Without the module, in which Python would look for it again, and say it twice.
-    obj = None if meant else sys.modules.get(module)
-    text = f"{text}. Did you mean {meant!r}?" if meant else text
-    error = AttributeError(text, name=name, obj=obj)
     # By its name, for it stands above: its lists are read when something is missing, never before.
     compat: ModuleType = importlib.import_module("convcore.compat.errors")
     why = compat.explanation(module.replace("convcore", "torch", 1), name)
+    meant = "" if why else _nearest_in(module, name)
     if _is_imported_from(module) and f"{module}.{name}" not in sys.modules:
-        return hinted(_not_imported(module, name), why)
-    return hinted(error, why)
+        return hinted(_not_imported(module, name, meant), why)
+    # Without the module, in which Python would look for it again, and say it twice.
+    obj = None if meant else sys.modules.get(module)
+    text = f"{text}. Did you mean {meant!r}?" if meant else text
+    return hinted(AttributeError(text, name=name, obj=obj), why)
 
 
 @functools.lru_cache(1024)  # programs ask again and again whether a name is there
 def _nearest_in(module: str, name: str) -> str:
-    return nearest(name, [one for one in dir(sys.modules[module]) if not one.startswith("_")])
+    """Return the name that was meant: the same in a module of this one, or one that is near."""
+    found = sys.modules[module]
+    for room, inner in vars(found).items():  # functional.relu for nn.relu
+        is_own = isinstance(inner, ModuleType) and inner.__name__ == f"{module}.{room}"
+        if is_own and name in getattr(inner, "__all__", ()):
+            return f"{room}.{name}"
+    return nearest(name, [one for one in dir(found) if not one.startswith("_")])
 
 
 def _is_imported_from(module: str) -> bool:
@@ -63,14 +68,13 @@ def _is_imported_from(module: str) -> bool:
     return frame is not None and frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
 
 
-def _not_imported(module: str, name: str) -> ImportError:
+def _not_imported(module: str, name: str, meant: str) -> ImportError:
     """Return the error of ``from module import name``.
 
     Of an AttributeError Python would make one of its own, without the hint, and before Python 3.12
     without a suggestion.
     """
     found = sys.modules[module]
-    meant = _nearest_in(module, name)
     return ImportError(
         f"cannot import name {name!r} from {module!r} ({found.__file__})"
         f"{f'. Did you mean {meant!r}?' if meant else ''}",
@@ -229,5 +233,5 @@ def _check_keywords(cls: type, args: Sequence[Any], given: Mapping[str, Any]) ->
                     f"{cls.__qualname__}.__init__() got an unexpected keyword argument {name!r}"
                     f"{f'. Did you mean {meant!r}?' if meant else ''}"
                 ),
-                "" if meant else f"it takes {', '.join(names)}",
+                "" if meant else f"it takes {', '.join(names) or 'no keywords'}",
             )

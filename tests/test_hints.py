@@ -322,6 +322,10 @@ def test_error_within_linear_that_is_no_mismatch_has_no_hint():
         assert hint(nn.Linear(3, 2), convcore.ones(1, 3, requires_grad=True)) == ""
 
 
+def test_what_takes_no_keywords_says_so():
+    assert hint(nn.Sequential, a=nn.ReLU()) == "Hint: it takes no keywords"
+
+
 def test_a_device_of_another_name_is_told_which_to_take():
     assert '"cuda" if torch.cuda.is_available() else "cpu"' in hint(convcore.device, "gpu")
 
@@ -529,6 +533,9 @@ def test_missing_name_of_pytorch_is_explained(look, expected):
         (nn.functional, "rellu", "relu"),
         (optim, "Adamm", "Adam"),
         (convcore, "ones_lik", "ones_like"),
+        (nn, "relu", "functional.relu"),
+        (convcore, "Adam", "optim.Adam"),
+        (inspection, "grad_cam", "attribution.grad_cam"),
     ],
 )
 def test_modules_say_themselves_which_name_was_meant(room, name, meant):
