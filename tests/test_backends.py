@@ -92,3 +92,9 @@ def test_no_precision_of_matrix_products_is_an_error_that_lists_them():
     with pytest.raises(RuntimeError, match="low is not one of 'highest', 'high', and 'medium'"):
         convcore.set_float32_matmul_precision("low")
     assert convcore.get_float32_matmul_precision() == "highest"
+
+
+def test_switches_that_are_not_there_are_refused():
+    with pytest.raises(AttributeError, match="no switch 'strickt'") as error:
+        backends.conv.strickt = True
+    assert error.value.__notes__ == ["Hint: did you mean 'strict'?"]

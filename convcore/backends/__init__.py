@@ -15,6 +15,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from convcore import _misnamed
+from convcore._hints import hinted, nearest
 from convcore.backends import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp
 from convcore.engine.conv.algorithms import NAMES
 from convcore.engine.conv.algorithms.selection import current, select, selected
@@ -37,6 +38,14 @@ class _Convolutions:
     used if no other can compute the pass.  ``convcore plan`` and `convcore.engine.plan_conv` tell
     which is chosen, and why each of the others is not.
     """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        switches = [one for one, kind in vars(type(self)).items() if isinstance(kind, property)]
+        if name not in switches:
+            meant = nearest(name, switches)
+            hint = f"did you mean {meant!r}?" if meant else f"there are {', '.join(switches)}"
+            raise hinted(AttributeError(f"backends.conv has no switch {name!r}"), hint)
+        super().__setattr__(name, value)
 
     @property
     def algorithms(self) -> tuple[str, ...]:

@@ -275,6 +275,7 @@ def test_results_fault_in_no_fresh_pages_from_the_second_step_on(run_child):
     import numpy as np
     from convcore import engine
 
+    engine.set_num_threads(2)  # of many, some would touch their scratch in a later step only
     x, w = np.ones((2, 16, 224, 224), "f4"), np.ones((64, 16, 3, 3), "f4")
     faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     def step():  # held together and then dropped: what malloc gives back to the system
