@@ -13,6 +13,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors
 from convcore.functions._support.dispatch import flat_in, of_each
+from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import compute, mul, operand, sub
@@ -77,8 +78,8 @@ def copysign(input: Tensor, other: Any) -> Tensor:
 
 def _copysign_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> tuple:
     a, b = x._array, y._array
-    same = np.where(a == 0, 0, np.where(np.signbit(b) == (a < 0), 1, -1))
-    slope = mul(grad, wrap(np.asarray(same, grad._array.dtype))) if needs[0] else None
+    ratio = np.where(a == 0, 0, ignore_errstate(np.true_divide, b, a))  # 1, -1, or NaN of NaN
+    slope = mul(grad, wrap(np.asarray(ratio, grad._array.dtype))) if needs[0] else None
     return slope if slope is None else flat_in(slope, x), mul(grad, 0) if needs[1] else None
 
 

@@ -44,7 +44,8 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1.0, dim: int = -
     y : Tensor
         The values.
     x : Tensor or None
-        Where they are: a vector, or a Tensor that broadcasts with ``y``.
+        Where they are: a vector, or a Tensor that broadcasts with ``y``.  One of more axes than
+        ``y`` is sampled along the axis of the same number, counted from the front.
     dx : number
         The distance of neighbours, if ``x`` is not given.
     dim : int
@@ -60,7 +61,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1.0, dim: int = -
     if not shape[axis]:  # zeros of the values' dtype, and no function of them
         dtype = plain(y._array).dtype
         return wrap(np.zeros((*shape[:axis], *shape[axis + 1 :]), dtype))
-    return sum(_trapezoids(y, x, dx, axis), dim)
+    return sum(_trapezoids("trapezoid", y, x, dx, axis), axis)
 
 
 @names_arguments
@@ -69,7 +70,8 @@ def cumulative_trapezoid(
 ) -> Tensor:
     """Return the cumulative integrals by the trapezoidal rule; the rest as for `trapezoid`."""
     check_tensor("cumulative_trapezoid", y)
-    return cumsum(_trapezoids(y, x, dx, _axis(dim, y)), dim)
+    axis = _axis(dim, y)
+    return cumsum(_trapezoids("cumulative_trapezoid", y, x, dx, axis), axis)
 
 
 def _axis(dim: int, y: Tensor) -> int:
@@ -78,16 +80,22 @@ def _axis(dim: int, y: Tensor) -> int:
     return wrap_dim(dim, y._array.ndim)
 
 
-def _trapezoids(y: Tensor, x: Tensor | None, dx: Any, axis: int) -> Tensor:
+def _trapezoids(function: str, y: Tensor, x: Tensor | None, dx: Any, axis: int) -> Tensor:
     size = y._array.shape[axis]
     doubled = add(slice_of(y, axis, 1, size), slice_of(y, axis, 0, max(size - 1, 0)))
     if x is None:
-        return mul(mul(doubled, number("trapezoid", "dx", dx)), 0.5)
+        return mul(mul(doubled, number(function, "dx", dx)), 0.5)
+    return mul(mul(doubled, diff(_along(function, x, y, axis), dim=axis)), 0.5)
+
+
+def _along(function: str, x: Tensor, y: Tensor, axis: int) -> Tensor:
+    """Return where the values are, with the axes of ``y`` and any more behind them."""
+    rank, missing = y._array.ndim, y._array.ndim - x._array.ndim
     if x._array.ndim == 1:
-        if x._array.size != size:
-            raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
-        x = reshape(x, [-1 if one == axis else 1 for one in range(y._array.ndim)])
-    return mul(mul(doubled, diff(x, dim=axis - y._array.ndim)), 0.5)
+        if x._array.size != y._array.shape[axis]:
+            raise RuntimeError(f"{function}: There must be one `x` value for each sample point")
+        return reshape(x, [-1 if one == axis else 1 for one in range(rank)])
+    return reshape(x, [1] * missing + list(x._array.shape)) if missing > 0 else x
 
 
 @names_arguments

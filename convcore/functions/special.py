@@ -15,11 +15,12 @@ from convcore.functions._support.arguments import check_kind, check_tensor, chec
 from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions._support.scipy_special import of_one, of_two
-from convcore.functions.arithmetic import compute, div, mul, neg, operand, rsub, sub
+from convcore.functions.arithmetic import add, compute, div, mul, neg, operand, rsub, sub
 from convcore.functions.broadcast import fitted
+from convcore.functions.compare import lt
 from convcore.functions.elementwise import _as_float, _of_input, exp, sigmoid, square
 from convcore.functions.in_float32 import in_float32, widened
-from convcore.functions.piecewise import clamp, masked
+from convcore.functions.piecewise import clamp, masked, where
 
 __all__ = ["erfc", "erfinv", "i0", "logaddexp", "logit", "xlogy"]
 
@@ -117,6 +118,7 @@ erfc = _of_input(
 
 
 @in_float32
+@in_float32
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """Return log(x / (1 - x)) of each element x, the inverse of `sigmoid`.
 
@@ -125,13 +127,13 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     input : Tensor
         NaN outside [0, 1] without eps.
     eps : number
-        The elements are clamped to [eps, 1 - eps] first.
+        Elements below eps are taken as eps first, and of the others those above 1 - eps as that.
     """
     check_tensor("logit", input)
     check_kind("logit_cpu", input, "fiub")
     if eps is not None:
         eps = number("logit", "eps", eps)
-        input = clamp(input, eps, 1 - eps)
+        input = where(lt(input, eps), eps, clamp(input, max=1 - eps))  # the bounds may cross
     x = _as_float(input._array)
     out = wrap(of_each(lambda x: np.asarray(np.log(x / (1 - x)), x.dtype), x, warns=True))
     record("LogitBackward0", (input,), out, _logit_backward, (input,))
@@ -139,7 +141,7 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
 
 
 def _logit_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
-    slope = div(grad, mul(x, rsub(x, 1)))
+    slope = div(grad, mul(add(x, 0.0), rsub(x, 1)))  # -0.0 is 0, where it is infinity
     outside = (x._array < 0) | (x._array > 1)
     if not outside.any():
         return slope

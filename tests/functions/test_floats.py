@@ -99,3 +99,12 @@ def test_ldexp_of_infinite_exponents():
     x, exponents = convcore.tensor([1.0, 1.0, -2.0]), convcore.tensor([np.inf, -np.inf, np.inf])
     assert convcore.ldexp(x, exponents).tolist() == [np.inf, 0, -np.inf]
     assert convcore.ldexp(x.double(), exponents.double()).tolist() == [np.inf, 0, -np.inf]
+
+
+def test_the_gradient_of_copysign_is_nan_where_the_size_is_no_number_as_in_pytorch(torch):
+    sizes = [math.nan, math.inf, -math.inf, 0.0, -0.0, 2.0, -2.0]
+    for sign in (1.0, -1.0, math.nan):
+        ours, theirs = (m.tensor(sizes, requires_grad=True) for m in (convcore, torch))
+        for m, x in ((convcore, ours), (torch, theirs)):
+            m.copysign(x, sign).sum().backward()
+        np.testing.assert_array_equal(ours.grad.numpy(), theirs.grad.numpy())

@@ -137,3 +137,18 @@ def test_integrals_over_nothing_are_zeros_of_the_values_dtype(torch):
         found = m.trapezoid(m.ones(2, 0, requires_grad=True))
         assert found.tolist() == [0, 0] and not found.requires_grad
         assert m.trapezoid(m.ones(0, 3, dtype=m.int8), dim=0).dtype == m.int8
+
+
+@pytest.mark.parametrize("name", ["trapezoid", "cumulative_trapezoid"])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_places_of_more_or_fewer_axes_are_taken_as_by_pytorch(torch, rng, name, dim):
+    sizes = [((2,), (0, 2)), ((2,), (2, 0, 2)), ((1,), (3, 1)), ((3,), (2, 3)), ((2, 3), (4, 2, 3))]
+    sizes += [((4, 2, 3), (2, 3)), ((2, 3), (0, 3)), ((0,), (1, 4)), ((3,), ()), ((3,), (5,))]
+    for values, places in sizes:
+        y, x = rng.normal(size=values), rng.normal(size=places)
+        try:
+            getattr(torch, name)(torch.tensor(y), torch.tensor(x), dim=dim)
+        except RuntimeError:
+            same_error(torch, lambda m, y, x: getattr(m, name)(y, x, dim=dim), y, x)
+        else:
+            agree(torch, lambda m, y, x: getattr(m, name)(y, x, dim=dim), y, x)

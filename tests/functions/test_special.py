@@ -79,3 +79,21 @@ def test_erfc_and_logit_agree_with_pytorch(torch, rng):
     assert gradcheck(convcore.logit, (leaf,))
     assert gradgradcheck(convcore.erfc, (leaf,))
     assert abs(convcore.logit(convcore.tensor(0.75)).item() - np.log(3)) < 1e-6
+
+
+@pytest.mark.parametrize("eps", [None, 0.0, -0.0, 0.1, 0.6, 1.0])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_logit_at_its_edges_agrees_with_pytorch(torch, eps, dtype):
+    found = []
+    for lib in (convcore, torch):  # few elements: PyTorch takes -0.0 among many in another way
+        x = lib.tensor([0.0, -0.0, 1.0, 0.05, -1.0, 0.7, 2.0], dtype=getattr(lib, dtype))
+        y = x.requires_grad_().logit(eps)
+        y.backward(lib.ones_like(y))
+        found.append((y.detach().double().numpy(), x.grad.double().numpy()))
+    for ours, theirs in zip(*found, strict=True):
+        close = {"float64": 1e-6, "bfloat16": 1e-2}.get(dtype, 2e-3)
+        np.testing.assert_allclose(ours, theirs, rtol=close)
+
+
+def test_bounds_of_logit_hold_for_nothing_known_of_the_values():
+    assert convcore.logit(convcore.zeros(2, 3, device="meta"), 0.1).shape == (2, 3)

@@ -65,7 +65,6 @@ RANDOM = re.compile(
 )
 # (function, what differs, why that is as it should be)
 KNOWN = (
-    ("logit_?", "value", "bounds that cross: the order in which they are taken"),
     ("addcmul_?", "dtype torch.float", "the dtype of the number too"),
     ("hinge_embedding_loss", "dtype torch.float32", "of integers too"),
     ("multilabel_margin_loss", "value nan", "the mean of nothing; PyTorch's is not initialised"),
