@@ -78,12 +78,14 @@ def einsum(*args: Any) -> Tensor:
     factors = [(_expanded(x, labels, sizes), labels) for x, labels in single]
     x, labels = factors[0]
     for position, (y, others) in enumerate(factors[1:], 2):
-        kept = set(output).union(*(labels for _, labels in factors[position:]))
-        x, labels = _contract(x, labels, y, others, kept, by_element=True)
+        later = [label for _, labels in factors[position:] for label in labels]
+        x, labels = _contract(x, labels, y, others, list(dict.fromkeys(output + later)), True)
     over = [axis for axis, label in enumerate(labels) if label not in output]
     if over:
         x = sum_over(x, over)
-    return _ordered(x, [label for label in labels if label in output], output)
+    labels = [label for label in labels if label in output]
+    is_operand = labels == output and x is operands[0]
+    return permute(x, list(range(len(labels)))) if is_operand else _ordered(x, labels, output)
 
 
 @names_arguments
@@ -139,7 +141,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: None = None) -> Tensor:
     for labels, array in ((left, x), (right, y)):
         sizes |= {k: n for k, n in zip(labels, array.shape, strict=True) if k not in summed}
     product, labels = _contract(
-        _expanded(a, left, sizes), left, _expanded(b, right, sizes), right, set(free)
+        _expanded(a, left, sizes), left, _expanded(b, right, sizes), right, free
     )
     return _ordered(product, labels, free)
 
@@ -336,17 +338,20 @@ def _expanded(x: Tensor, labels: Labels, sizes: dict[int, int]) -> Tensor:
 
 
 def _contract(
-    x: Tensor, left: Labels, y: Tensor, right: Labels, kept: set[int], by_element: bool = False
+    x: Tensor, left: Labels, y: Tensor, right: Labels, kept: Labels, by_element: bool = False
 ) -> tuple[Tensor, Labels]:
     """Return the product of two operands, summed over the labels that nobody keeps.
 
     by_element : whether, where nothing is summed, elements are multiplied: in the operands' own
         dtype under autocast, as PyTorch's einsum does
     """
-    x, left = _summed(x, left, kept.union(right))
-    y, right = _summed(y, right, kept.union(left))
-    stack = [label for label in left if label in right and label in kept]
+    x, left = _summed(x, left, {*kept, *right})
+    y, right = _summed(y, right, {*kept, *left})
     inner = [label for label in left if label in right and label not in kept]
+    if by_element and not inner:
+        labels = [label for label in kept if label in left or label in right]
+        return mul(_aligned(x, left, labels), _aligned(y, right, labels)), labels
+    stack = [label for label in left if label in right and label in kept]
     rows = [label for label in left if label not in right]
     columns = [label for label in right if label not in left]
     sizes = dict(zip(left + right, x._array.shape + y._array.shape, strict=True))
@@ -354,6 +359,15 @@ def _contract(
     product = (mul if by_element and matrices[0].shape[2] == 1 else bmm)(*matrices)
     labels = stack + rows + columns
     return reshape(product, tuple(sizes[label] for label in labels)), labels
+
+
+def _aligned(x: Tensor, labels: Labels, wanted: Labels) -> Tensor:
+    """Return an operand with an axis for each wanted label, of one element for what it has not."""
+    ordered = _ordered(x, labels, [label for label in wanted if label in labels])
+    if len(labels) == len(wanted):
+        return ordered
+    sizes = iter(ordered._array.shape)
+    return reshape(ordered, [next(sizes) if label in labels else 1 for label in wanted])
 
 
 def _summed(x: Tensor, labels: Labels, kept: set[int]) -> tuple[Tensor, Labels]:

@@ -74,7 +74,7 @@ class ASGD(Composed):
         super().__init__(params, defaults)
 
     def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
-        state = {"eta": counter(float(options["lr"])), "mu": counter(1.0)}
+        state = {"step": counter(0.0), "eta": counter(float(options["lr"])), "mu": counter(1.0)}
         return state | begin(parameter, "ax")
 
     def _rule(

@@ -82,7 +82,8 @@ class NAdam(Composed):
         super().__init__(params, defaults)
 
     def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
-        return {"mu_product": counter(1.0)} | begin(parameter, "exp_avg", "exp_avg_sq")
+        first = {"step": counter(0.0), "mu_product": counter(1.0)}  # in PyTorch's order
+        return first | begin(parameter, "exp_avg", "exp_avg_sq")
 
     def _rule(
         self, value: Tensor, gradient: Tensor, state: dict[str, Any], options: dict[str, Any]

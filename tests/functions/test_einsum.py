@@ -140,3 +140,31 @@ REFUSED = [
 @pytest.mark.parametrize("call", REFUSED, ids=range(len(REFUSED)))
 def test_errors_are_pytorchs(call, torch):
     same_error(torch, call)
+
+
+@pytest.mark.parametrize(
+    "equation", ["i,j->ij", "ij,ij->ij", "i,ij->ij", "ij,j->ji", "ij,jk->ijk", "i,j,k->kij", "i,ij"]
+)
+def test_a_product_of_elements_is_no_view_whose_hooks_a_change_would_lose(torch, equation):
+    found = []
+    for lib in (torch, convcore):
+        terms = equation.split("->")[0].split(",")
+        leaves = [
+            (lib.arange(3.0 ** len(term)).reshape([3] * len(term)) + n).requires_grad_()
+            for n, term in enumerate(terms)
+        ]
+        product = lib.einsum(equation, *leaves)
+        has_base = product._base is not None
+        product.register_hook(lambda grad: 3 * grad)
+        product.div_(2)
+        product.sum().backward()
+        found.append((product.tolist(), [leaf.grad.tolist() for leaf in leaves]))
+        assert has_base == (equation == "i,ij")  # which sums: a product of matrices, reshaped
+    assert found[0] == found[1]
+
+
+def test_an_operand_as_it_is_comes_back_as_a_view(torch):
+    for lib in (torch, convcore):
+        x = lib.ones(2, 3)
+        y = lib.einsum("ij->ij", x)
+        assert y is not x and y._base is x

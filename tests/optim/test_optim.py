@@ -718,3 +718,17 @@ def test_load_state_dict_hooks_change_what_is_loaded():
     optimizer.load_state_dict(state)
     assert [group["lr"] for group in optimizer.param_groups] == [0.05, 0.25]
     assert events == ["loaded"]
+
+
+@pytest.mark.parametrize(
+    "name", ["ASGD", "Adadelta", "Adagrad", "Adam", "Adamax", "NAdam", "RAdam"]
+)
+def test_the_state_of_a_parameter_is_shown_in_pytorchs_order(torch, name):
+    found = []
+    for lib in (convcore, torch):
+        weight = lib.nn.Parameter(lib.ones(2))
+        optimizer = getattr(lib.optim, name)([weight])
+        weight.sum().backward()
+        optimizer.step()
+        found.append(list(optimizer.state_dict()["state"][0]))
+    assert found[0] == found[1]
