@@ -39,10 +39,10 @@ class FunctionCtx:
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Save tensors for backward: inputs, outputs, or others that need no gradient there."""
-        for tensor in tensors:
+        for place, tensor in enumerate(tensors):
             if tensor is not None and not isinstance(tensor, Tensor):
                 raise TypeError(
-                    "save_for_backward can only save variables, but argument is of type "
+                    f"save_for_backward can only save variables, but argument {place} is of type "
                     f"{type(tensor).__name__}"
                 )
         self._to_save = tensors

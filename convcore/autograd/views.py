@@ -173,6 +173,16 @@ class _Aliases(Node):
         return self._backward(needs, tuple(grads))
 
 
+def own(x: Tensor) -> Tensor:
+    """Return a view of what nobody else has as no view: changes in place and hooks are its own.
+
+    PyTorch's functions make such a result in one piece.  After a change in place a view would be a
+    region of its base, past the hooks on what it was before.
+    """
+    x._view = None
+    return x
+
+
 def aliases(xs: tuple[Tensor, ...], name: str, backward: Callable) -> tuple[Tensor, ...]:
     """Return a view of all of each tensor; the views are outputs of one node.
 

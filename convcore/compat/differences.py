@@ -26,6 +26,7 @@ DIFFERENCES = {
     "torch.floor_divide": "the gradient is zero, not an error",
     "torch.heaviside": "the result requires no grad; PyTorch's raises in the backward pass",
     "torch.nextafter": "the result requires no grad; PyTorch's raises in the backward pass",
+    "torch.Tensor.unique": "the result requires no grad; PyTorch's raises in the backward pass",
     "torch.std": "infinite where a square is beyond the dtype",
     "torch.var": "infinite where a square is beyond the dtype",
     **{

@@ -26,6 +26,7 @@ from convcore.engine.runtime.casts import astype
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.axes import expand_to
 from convcore.functions._support.conv_errors import ConvError, conv_error
+from convcore.functions._support.dispatch import flat_in, later_place_of
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, conj, mul
 from convcore.functions.broadcast import cast
@@ -307,7 +308,7 @@ def _forward(
     out = wrap(_computed(engine.conv_forward, x._array, w._array, b, steps))
     if mode.enabled:
         backward = partial(_forward_backward, x._array.shape[2:], _Kernel.of(w), steps)
-        record("ConvolutionBackward0", (x, w, bias), out, backward, _needed(x, w))
+        record("ConvolutionBackward0", (x, w, bias), out, _flat(backward, x, w), _needed(x, w))
         describe(out, steps=steps, bias=bias, transposed=False)
     return out
 
@@ -337,7 +338,7 @@ def _forward_fused(
     forward = partial(engine.conv_forward, activation=activation)
     out = wrap(_computed(forward, x._array, w._array, b, steps))
     if mode.enabled:
-        backward = partial(_forward_backward, x._array.shape[2:], _Kernel.of(w), steps)
+        backward = _flat(partial(_forward_backward, x._array.shape[2:], _Kernel.of(w), steps), x, w)
         record(
             "ConvolutionActivationBackward0",
             (x, w, bias),
@@ -384,7 +385,7 @@ def _transposed(
     out = wrap(ignore_errstate(_computed, transpose, y._array, w._array, b, steps))
     if mode.enabled:
         backward = partial(_transposed_backward, _Kernel.of(w), steps)
-        record("ConvolutionBackward0", (y, w, bias), out, backward, _needed(y, w))
+        record("ConvolutionBackward0", (y, w, bias), out, _flat(backward, y, w), _needed(y, w))
         describe(out, steps=steps, bias=bias, transposed=True, output_padding=output_padding)
     return out
 
@@ -423,6 +424,22 @@ def _weight_grad_backward(
 def _needed(left: Tensor, right: Tensor) -> tuple:
     """Return what the gradients of a bilinear map need: of each operand's, the other operand."""
     return left if right.requires_grad else None, right if left.requires_grad else None
+
+
+def _flat(backward: Callable, left: Tensor, right: Tensor) -> Callable:
+    """Return a backward whose gradients are functions of both operands of a bilinear map.
+
+    That by one operand is linear in the other.  Where only one requires grad, its own gradient
+    does not depend on it; it counts as a function of it, as in PyTorch, with a derivative of zero.
+    """
+    if left.requires_grad == right.requires_grad:
+        return backward
+    place = later_place_of(left if left.requires_grad else right)
+
+    def flat(needs: Needs, *saved: Any) -> tuple:
+        return tuple([g if g is None else flat_in(g, place) for g in backward(needs, *saved)])
+
+    return flat
 
 
 def _bias_grad(grad: Tensor, dtype: np.dtype) -> Tensor:

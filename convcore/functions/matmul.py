@@ -20,6 +20,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.casting import here
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
+from convcore.autograd.views import own
 from convcore.engine.conv.algorithms.selection import selected
 from convcore.engine.runtime.casts import astype
 from convcore.functions import casts
@@ -577,9 +578,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
         raise RuntimeError(vector_text(x.size, a, v))
     check_vector(x.size, a, v)
     check_sum_dtypes(x, a, v)
-    out = squeeze(_product_sum(unsqueeze(input, -1), mat, unsqueeze(vec, 1), beta, alpha), 1)
-    out._view = None  # of a tensor that nobody has: in-place operations and hooks are its own
-    return out
+    return own(squeeze(_product_sum(unsqueeze(input, -1), mat, unsqueeze(vec, 1), beta, alpha), 1))
 
 
 def _product_sum(bias: Tensor, x: Tensor, y: Tensor, beta: Any, alpha: Any) -> Tensor:

@@ -12,6 +12,7 @@ import numpy as np
 from convcore._creation.arguments import checked_int, counted, factor
 from convcore._dtype import get_default_dtype, result_numpy
 from convcore._tensor import Tensor, wrap
+from convcore.autograd.views import own
 from convcore.engine.integers import as_int
 from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions._support.axes import wrap_dim
@@ -54,7 +55,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     a, b = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
     left = reshape(input, [n for size in a for n in (size, 1)])
     right = reshape(other, [n for size in b for n in (1, size)])
-    return reshape(mul(left, right), [m * n for m, n in zip(a, b, strict=True)])
+    return own(reshape(mul(left, right), [m * n for m, n in zip(a, b, strict=True)]))
 
 
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:

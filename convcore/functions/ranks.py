@@ -8,6 +8,7 @@ import numpy as np
 
 from convcore._meta import empty_beside
 from convcore._tensor import Tensor, wrap
+from convcore.autograd.views import own
 from convcore.engine.integers import as_int
 from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_kind, check_tensor, number
@@ -135,7 +136,7 @@ def _quantile(
     if keepdim and rank:
         kept = [*found._array.shape[:1], *(1,) * rank] if axis is None else None
         found = reshape(found, kept) if kept else unsqueeze(found, axis + 1)  # type: ignore
-    return found if chances.ndim else squeeze(found, 0)
+    return own(found if chances.ndim else squeeze(found, 0))
 
 
 def _chances(function: str, x: Tensor, q: Any) -> np.ndarray:

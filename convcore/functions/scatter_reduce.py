@@ -11,6 +11,7 @@ import numpy as np
 from convcore._tensor import Tensor, contiguous_format, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.autograd.views import own
 from convcore.engine.integers import as_int
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.errstate import ignore_errstate
@@ -246,7 +247,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
         )
     flat = (reshape(index, -1),)
     values = index_put(reshape(input, -1), flat, reshape(source, -1), accumulate)
-    return reshape(values, input._array.shape)
+    return own(reshape(values, input._array.shape))
 
 
 # A part of a copy replaced

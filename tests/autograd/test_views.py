@@ -936,3 +936,26 @@ def test_tensors_with_gaps_are_read_before_they_are_written():
     x = convcore.arange(8.0)
     x[::2][1:].add_(x[::2][:-1])
     assert x.tolist() == [0, 1, 2, 3, 6, 5, 10, 7]
+
+
+RESHAPED = {
+    "addmv": lambda m, x: m.addmv(x[0], x, x[1]),
+    "kron": lambda m, x: m.kron(x, x),
+    "put": lambda m, x: x.put(m.tensor([0, 1]), x[1, :2]),
+    "quantile": lambda m, x: m.quantile(x, 0.5, 0),
+    "nanquantile": lambda m, x: m.nanquantile(x, 0.5, keepdim=True),
+}
+
+
+@pytest.mark.parametrize("name", RESHAPED)
+def test_a_result_that_is_reshaped_inside_keeps_its_hooks_when_it_is_changed(torch, name):
+    found = []
+    for m in (torch, convcore):
+        x = (m.arange(9.0).reshape(3, 3) ** 2 + 1).requires_grad_()
+        y = RESHAPED[name](m, x)
+        assert y._base is None
+        y.register_hook(lambda grad: 3 * grad)
+        y.mul_(2)
+        y.sum().backward()
+        found.append(x.grad.numpy())
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-4, atol=1e-4)

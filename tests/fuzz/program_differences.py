@@ -63,7 +63,6 @@ _KNOWN = (
     ),
     (r"addcdiv", r"value \(nan\+nanj\) .*inf", "a complex number divided by zero"),
     (r"/", r"value -?inf .*, not -?inf", "by a zero of another sign"),
-    (r"kron", r"log of the hooks", "a view of the product, which is changed in place"),
     (r"avg_pool1d", r"does not raise .*non-zero size for non-batch", "of no channels, too"),
     (r"det\(", r"\.grad: \(requires_grad, is_leaf\)", "of one element: a constant there"),
     (r"requires_grad_", r"log of the hooks", "of a root that no leaf is asked of"),

@@ -83,3 +83,22 @@ def test_second_gradients_agree_with_pytorch(torch, name):
     ours, theirs = (_twice(m, PIECEWISE[name], before=False) for m in (convcore, torch))
     for own, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(own, other, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["conv2d", "conv_transpose2d", "conv1d", "conv3d"])
+@pytest.mark.parametrize("given", ["input", "weight"])
+def test_a_convolution_of_one_operand_that_requires_grad_has_a_gradient_that_requires_it(
+    torch, name, given
+):
+    """A penalty of the gradient is then zero for it, and not an error in the backward pass."""
+    rank = int(name[-2])
+    for m in (torch, convcore):
+        x, w, b = m.ones(1, 1, *[4] * rank), m.ones(1, 1, *[2] * rank), m.ones(1)
+        (x if given == "input" else w).requires_grad_()
+        b.requires_grad_()
+        leaf = x if given == "input" else w
+        y = getattr(m.nn.functional, name)(x, w, b, stride=2)
+        grads = m.autograd.grad(y.sum(), [leaf, b], create_graph=True)
+        assert all(grad.requires_grad for grad in grads)
+        sum((grad * grad).sum() for grad in grads).backward()
+        assert leaf.grad is None or not leaf.grad.any()
