@@ -378,7 +378,8 @@ def index_put(
     IndexError
         An index is out of bounds.
     RuntimeError
-        The values are of another dtype or do not broadcast.
+        The values do not broadcast or are of another dtype, which only one element may be that
+        replaces what one mask names.
     """
     return _index_put(input, _given(indices), values, accumulate, in_place=False)
 
@@ -409,7 +410,7 @@ def _index_put(
     x: Tensor, indices: Indices, values: Tensor, accumulate: bool, in_place: bool
 ) -> Tensor:
     new = values._array
-    if new.dtype != x._array.dtype and new.ndim:
+    if new.dtype != x._array.dtype and not (new.size == 1 and not accumulate and _is_mask(indices)):
         names = [scalar_name(array.dtype) for array in (x._array, new)]
         raise RuntimeError(
             f"Index put requires the source and destination dtypes match, got {names[0]} for the "
@@ -434,6 +435,12 @@ def _index_put(
         return rest, inside
 
     return applied(x, in_place, change, "IndexPutBackward0", (x, values), backward, indices)
+
+
+def _is_mask(indices: Indices) -> bool:
+    """Return whether one mask says what is named, which one element of any dtype may fill."""
+    given = [index._array for index in indices if index is not None]
+    return len(given) == 1 and given[0].dtype.kind == "b"
 
 
 def _put(array: np.ndarray, indices: Indices, values: np.ndarray, accumulate: bool) -> None:

@@ -439,3 +439,38 @@ def test_one_mask_refuses_several_axes_of_values_like_torch(torch, shape):
         lib.zeros(3)[lib.arange(3) > 1] = lib.ones(shape)
 
     same_error(torch, put)
+
+
+INDICES = {
+    "places": lambda m: m.tensor([0, 1]),
+    "a list": lambda m: [0, 1],
+    "an axis further": lambda m: (slice(None), m.tensor([0, 1])),
+    "places in both": lambda m: (m.tensor([0, 1]), m.tensor([0, 1])),
+    "mask": lambda m: m.tensor([True, False]),
+    "mask of all": lambda m: m.ones(2, 3, dtype=m.bool),
+    "mask and place": lambda m: (m.tensor([True, False]), m.tensor([1])),
+    "view": lambda m: 1,
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "bool"])
+@pytest.mark.parametrize("shape", [(), (1,)])
+@pytest.mark.parametrize("name", INDICES)
+def test_one_value_of_another_dtype_fills_a_mask_and_nothing_else(torch, name, shape, dtype):
+    found = []
+    for m in (convcore, torch):
+        x = m.zeros(2, 3)
+        try:
+            x[INDICES[name](m)] = m.ones(shape, dtype=getattr(m, dtype))
+        except RuntimeError as error:
+            found.append(str(error)[:30])
+        else:
+            found.append(x.tolist())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["index_put", "index_put_"])
+def test_sums_at_places_are_of_one_dtype(torch, name):
+    for m in (convcore, torch):
+        with pytest.raises(RuntimeError, match="source and destination dtypes match"):
+            getattr(m.zeros(2), name)((m.tensor([True, False]),), m.tensor(1), accumulate=True)

@@ -38,21 +38,12 @@ _KNOWN = (
     ),
     (r"cosine_similarity\(", r"does not raise .*expected common dtype", "complex too"),
     (r"batch_norm\(", r"does not raise .*(INTERNAL ASSERT|dtype|type|out of range)", "more dtypes"),
-    (
-        r"cross_entropy|lerp|cdist|lib.cross|index_put_|__setitem__",
-        r"does not raise",
-        "more dtypes",
-    ),
-    (
-        r"lib.where|scatter_add|lib.kron|isin",
-        r"does not raise",
-        "PyTorch fails at what it should do",
-    ),
-    (
-        r"conv1d|bmm|matmul|copy_|repeat|index_put|setitem",
-        r"raises RuntimeError",
-        "checked when empty too",
-    ),
+    (r"cdist\(", r"does not raise .*(floating-point dtypes|scalar type)", "more dtypes"),
+    (r"lerp|lib\.cross\(", r"does not raise .*(scalar type|expected dtype)", "more dtypes"),
+    (r"cross_entropy", r"does not raise .*automatic differentiation", "complex numbers"),
+    (r"lerp", r"does not raise .*operator, with (two|a) bool", "bools are numbers there"),
+    (r"lib\.where", r"does not raise .*isFloatingType", "works here"),
+    (r"kron|isin", r"does not raise .*view size is not compatible", "PyTorch asks for a view"),
     (r"instance_norm", r"value", "seen by as_strided, whose strides are not promised"),
     (r"logcumsumexp", r"second gradient", "PyTorch has none of a number"),
     (r"multi_margin_loss", r"gradient.*, not nan", "of one class: no gradient, not 0 * inf"),
@@ -67,8 +58,6 @@ _KNOWN = (
     (r"det\(", r"\.grad: \(requires_grad, is_leaf\)", "of one element: a constant there"),
     (r"requires_grad_", r"log of the hooks", "of a root that no leaf is asked of"),
     (r"ldexp", r"dtype", "the dtype of the first operand's promotion with a float"),
-    (r"cross_entropy|amax|amin", r"raises NotImpl.*Error .*not impl", "checked when empty too"),
-    (r"cummin|cummax", r"raises IndexError .*Dimension out of", "checked when empty too"),
     (r"avg_pool2d", r"does not raise .*non-zero size for non-batch", "of no channels, too"),
     (r"div\(", r"value -?inf .*, not -?inf", "by a zero of another sign"),
     (r"fmod\(|remainder\(", r"\.grad: \(requires_grad", "of a whole quotient, a constant"),
@@ -77,9 +66,6 @@ _KNOWN = (
     (r"addc(div|mul)\(", r"gradient", "PyTorch multiplies value and unsigned, which wrap around"),
     (r"i0\(", r"value [\d.]+e\+3[78] .*, not inf", "PyTorch multiplies by exp(x), which overflows"),
     (r"argsort\(", r"value \d+ .*, not \d+$", "of equal values any order"),
-    (r"softmax", r"raises NotImplementedError.*'(Complex|Long)", "checked when empty too"),
-    (r"searchsorted", r"raises NotImplementedError.*'Complex", "checked when empty too"),
-    (r"matmul|@", r"raises NotImplementedError.*'Bool'", "checked when empty too"),
     (r"'bicubic'", r"value .*, not nan", "a NaN whose weight is 0 is left out"),
     (r"block_diag", r"gradient", "PyTorch loses one beside an empty row"),
     (r"", r"does not raise .*INTERNAL ASSERT FAILED.*variable\.cpp", "a fault of PyTorch's"),
@@ -91,11 +77,19 @@ _KNOWN = (
     (r"soft_margin_loss", r"gradient", "PyTorch negates unsigned targets"),
     (r"ldexp", r"gradient", "PyTorch's has the integer power 2 ** -1 = 0"),
     (r"log_ndtr|ndtr", r"second gradient|count_nonzero", "PyTorch's cancels, or underflows"),
-    (r"conv(_transpose)?[123]d|grid_sample", r"expected scalar type", "checked when empty too"),
-    (r"conv[123]d", r"size|dtype|does not raise", "PyTorch confuses sizes of 0"),
-    (r"index_add|layer_norm", r"does not raise", "other shapes, and dtypes"),
-    (r"argwhere|__setitem__", r"requires_grad", "integers require no grad"),
-    (r"soft_margin_loss", r"does not raise", "a target may require grad, and broadcasts"),
+    (r"index_add", r"does not raise .*(scalar type|shape|same dtype)", "other shapes, and dtypes"),
+    (r"layer_norm", r"does not raise .*(mixed dtype|scalar type)", "more dtypes"),
+    (r"argwhere", r"\(False, True\), not \(True, False\)", "integers require no grad"),
+    (
+        r"__setitem__",
+        r"at the end: .*\(False, True\), not \(True, False\)",
+        "integers require no grad",
+    ),
+    (
+        r"soft_margin_loss",
+        r"does not raise .*('target'|broadcast shape|can't be cast)",
+        "a target may require grad, and broadcasts",
+    ),
     (r"alpha=(True|1\.0)", r"does not raise", "True and 1.0 are 1"),
     (IN_PLACE, r"does not raise .*(single memory location|modified by an inplace)", "values kept"),
     # Two faults in one call, of which either may be named
@@ -179,7 +173,6 @@ _KNOWN += (
     (r"fmod_\(v", r"value .*, not nan", "by a part of itself, as it was before"),
     (r"triplet_margin_loss", r"value (True|False)", "it is 1 but for rounding"),
     (r"linalg\.(solve|inv)", r"raises LinAlgError .*singular", "it is, but for rounding"),
-    (r"index_fill_", r"raises IndexError .*with size 0", "checked when empty too"),
     (r"index_fill_", r"does not raise .*: a leaf Variable", "a view of before"),
     (r"\.std(_mean)?\(", r"value .*, not inf", "a square is beyond the dtype, its root is not"),
     (
@@ -200,7 +193,6 @@ _KNOWN += (
         r"dtype (b?float16, not float32|uint8, not int64)",
         "of one element, as of several",
     ),
-    (r"index_copy|attention", r"raises \w+Error.*(bounds|size|shapes)", "checked when empty too"),
     (r"index_copy", r"IndexError.*, not RuntimeError .*setStorage", "another order"),
     (r"addcdiv", r"does not raise .*can't be cast", "works here"),
     (r"attention", r"raises .*that has been detached in-place", "it saves its input itself"),
@@ -214,6 +206,21 @@ _KNOWN += (
     (r"smooth_l1_loss|huber_loss", r"second gradient", "at the kink, where there is none"),
     (r"F\.unfold", r"raises NotImplementedError .*'Bool'", "numbers only"),
 )
+# Of operands or results without elements alone: here they are checked like others
+_KNOWN_EMPTY = (
+    (r"", r"raises NotImplementedError .*not implemented for", "dtypes"),
+    (
+        r"conv|bmm|matmul|@|copy_|repeat|grid_sample|linear",
+        r"raises RuntimeError.*(scalar type|dtype)",
+        "dtypes",
+    ),
+    (r"index_put|__setitem__", r"raises RuntimeError.*dtypes match", "dtypes"),
+    (r"cummin|cummax", r"raises IndexError .*Dimension out of", "axes"),
+    (r"index_fill_|index_copy", r"raises \w+Error .*(with size 0|bounds)", "indices"),
+    (r"index_copy|attention", r"raises \w+Error.*(size|shapes)", "sizes"),
+    (r"conv[123]d", r"size|dtype|does not raise", "PyTorch confuses sizes of 0"),
+)
+KNOWN_EMPTY = [(re.compile(line), re.compile(what), why) for line, what, why in _KNOWN_EMPTY]
 KNOWN = [(re.compile(line), re.compile(what), why) for line, what, why in _KNOWN]
 
 _TURNED = r"leaf\(\d*[05],|\.m?T\b|transpose|permute|swapaxes|movedim"  # see `programs.leaf`
@@ -286,16 +293,19 @@ _KNOWN_TOGETHER = (
 KNOWN_TOGETHER = [(re.compile(a), re.compile(b), why) for a, b, why in _KNOWN_TOGETHER]
 
 
-def reason(lines: list[str], what: str, program: list[str] | None = None) -> str:
+def reason(
+    lines: list[str], what: str, program: list[str] | None = None, of_nothing: bool = False
+) -> str:
     """Return why a program differs as it does, if that is known; or ''.
 
     lines : those that the difference may come from
     program : all of them
+    of_nothing : whether a tensor without elements is read or made there
     """
     for found, difference, why in KNOWN_TOGETHER:
         if difference.search(what) and found.search("; ".join(program or lines)):
             return why
-    for line, difference, why in KNOWN:
+    for line, difference, why in (*KNOWN, *(KNOWN_EMPTY if of_nothing else ())):
         if difference.search(what) and any(line.search(one) for one in lines):
             return why
     return ""

@@ -21,7 +21,8 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -433,27 +434,81 @@ def ran(library: Any, lines: list[str], nudge: float = 0.0) -> dict[str, Any]:
 
 def difference(convcore: Any, torch: Any, lines: list[str]) -> tuple[str, str] | None:
     """Return the first difference of a program as (its place, what it is)."""
+    for found in _differences(convcore, torch, lines):
+        place, what = found.place, found.what
+        if what == LEAVE or _is_explained(found, lines):
+            if place in lines:
+                return difference(convcore, torch, [one for one in lines if one != place])
+            if what == LEAVE or _is_explained_alone(convcore, torch, found, lines):
+                return None  # what follows is drawn into it
+        return (place, what) if found.is_sound() else None
+    return None
+
+
+class Difference(NamedTuple):
+    """A difference of a program's results on the two libraries."""
+
+    place: str  # a line of the program, or what is seen at its end
+    what: str
+    of_nothing: bool  # whether a tensor without elements is read or made there
+    is_sound: Callable[[], bool]  # whether it is more than the last bits of the leaves make
+
+    def kind(self) -> tuple[str, str]:
+        """Return what it has in common with others: its place without numbers, what differs."""
+        return re.sub(r"\d+", "", self.place), self.what.split()[0]
+
+
+def _differences(convcore: Any, torch: Any, lines: list[str]) -> Iterator[Difference]:
+    """Yield the differences of a program, explained or not, in their order."""
     ours, theirs = ran(convcore, lines), ran(torch, lines)
+    unit = ROUNDED if any("under(" in line for line in lines) else 1.0
     nudged: list[dict] = []
     same_strides = True
+
+    def is_sound(place: str, what: str) -> bool:
+        if not what.startswith("value"):
+            return True
+        if not nudged:
+            nudged.extend(ran(torch, lines, nudge * unit) for nudge in (1.0, -1.0, 3.0))
+        return not _ill_conditioned(ours[place], theirs[place], [n.get(place) for n in nudged])
+
     for place in (*theirs, *(p for p in ours if p not in theirs)):
         what = _unlike(ours.get(place), theirs.get(place), place)
         same_strides = same_strides and _same_strides(ours.get(place), theirs.get(place))
         if what and not same_strides and re.search("stride|contiguous", f"{place} {what}"):
-            return None  # what lies differently was not a view: no strides are promised of it
-        known = _lines_of(place, what, lines)
-        if what == LEAVE or (what and program_differences.reason(known, f"{place}: {what}", lines)):
-            rest = [one for one in lines if one != place]
-            return difference(convcore, torch, rest) if place in lines else None
-        if what and what.startswith("value"):
-            if not nudged:
-                unit = ROUNDED if any("under(" in line for line in lines) else 1.0
-                nudged += [ran(torch, lines, nudge * unit) for nudge in (1.0, -1.0, 3.0)]
-            if _ill_conditioned(ours[place], theirs[place], [n.get(place) for n in nudged]):
-                return None  # what follows is drawn into it
+            return  # what lies differently was not a view: no strides are promised of it
         if what:
-            return place, what
-    return None
+            sound = partial(is_sound, place, what)
+            yield Difference(place, what, _is_of_nothing(place, lines, theirs), sound)
+
+
+def _is_explained(found: Difference, lines: list[str]) -> bool:
+    """Return whether there is a reason for a difference, in the lines that it may come from."""
+    known = _lines_of(found.place, found.what, lines)
+    text = f"{found.place}: {found.what}"
+    return bool(program_differences.reason(known, text, lines, found.of_nothing))
+
+
+def _is_explained_alone(convcore: Any, torch: Any, found: Difference, lines: list[str]) -> bool:
+    """Return whether there is a reason for a difference in the shortest program that has it.
+
+    What is seen at the end may come from any line: in a long one there is a reason for everything.
+    """
+
+    def alike(rest: list[str]) -> Difference | None:
+        every = _differences(convcore, torch, rest)
+        return next((one for one in every if one.kind() == found.kind() and one.is_sound()), None)
+
+    if alike(lines) is None:
+        return True
+    short = minimal(alike, lines)
+    return _is_explained(alike(short), short)
+
+
+def _is_of_nothing(place: str, lines: list[str], seen: dict[str, Any]) -> bool:
+    names = set(re.findall(r"\bv\d+\b", place))
+    made = [seen.get(line) for line in lines if line == place or line.split(" = ")[0] in names]
+    return any(isinstance(one, Seen) and not one.values.size for one in made)
 
 
 def _lines_of(place: str, what: str, lines: list[str]) -> list[str]:
