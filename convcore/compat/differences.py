@@ -45,6 +45,7 @@ DIFFERENCES = {
     "torch.nn.functional.avg_pool2d": "of floating-point tensors only",
     "torch.nn.functional.hardtanh": "of floating-point tensors only",
     "torch.nn.functional.relu6": "of floating-point tensors only",
+    "torch.nn.Parameter": "of a subclass of Tensor it is a Parameter alone",
     "torch.nn.SyncBatchNorm": "works on the CPU, where PyTorch's refuses to",
     "torch.nn.DataParallel": "calls the module itself: there is one device",
     "torch.nn.Embedding": "sparse=True raises NotImplementedError",

@@ -63,6 +63,7 @@ RANDOM = re.compile(
     r"get_rng_state|Generator|nextafter|id|new$|topk|is_contiguous|pinverse|std|histogram|polygamma|"
     r"^put_?$|binomial|max_unpool|sum_to_size|cond$|cholesky_(ex|inverse)|renorm|searchsorted|histc"
 )
+_SIGN = r"-?(\S+) at \(.*\), not -?\1(;|$)"  # numbers that differ in their sign alone
 # (function, what differs, why that is as it should be)
 KNOWN = (
     ("addcmul_?", "dtype torch.float", "the dtype of the number too"),
@@ -75,7 +76,7 @@ KNOWN = (
     ("zeta", r"value 0\.0 .*nan", "of infinity"),
     ("trapz|trapezoid", r"value -?inf .*nan", "half of an infinite area is one"),
     ("nanmedian|median", r"value -(128|32768) ", "NaN as an integer is any"),
-    ("copysign_?", "value", "NaN has no sign that is promised"),
+    ("copysign_?", rf"value {_SIGN}", "NaN has no sign that is promised"),
     ("kl_div", r"shape \(\)", "as nn.functional's: the mean, and not each"),
     ("pixel_unshuffle", "shape", "PyTorch returns nothing as it is"),
     ("inner|tensordot", r".*dtype torch.\w*float16, not torch.float32", "a product of one element"),

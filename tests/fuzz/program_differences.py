@@ -278,6 +278,11 @@ _KNOWN_TOGETHER = (
         r"second gradient",
         "a hook of a result, of which PyTorch's gradient is made, or is not",
     ),
+    (
+        r"(flatten|view|reshape)\(.*register_hook.*\w_\(\)",
+        r"second gradient",
+        "PyTorch saves a copy of what the view was, whose hooks it calls then alone",
+    ),
     (r"'u?int\d+'.*__setitem__", r"does not raise .*a leaf Variable", "integers need no gradient"),
     (r"unfold\(.*(\w_\(|inplace=True)", r"value", "windows overlap: each is as it was before"),
     (r"unfold\(.*topk\(", r"\.grad: value|^gradient \d: value", "of equal values any is taken"),

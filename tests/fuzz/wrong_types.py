@@ -35,16 +35,30 @@ TRIES = 300  # draws, until a call is right
 
 WRONG = ("2", b"2", None, [1], {}, object(), math.nan, 1, np.array(["2"], object), np.array("2"))
 WRONG += (True, 1.5, 1j, np.float32(1), np.int64(1), np.ones(1), -1)
+_AT_ONCE = "checked when the layer is made"
 # (place, value and what, why that is as it should be)
 KNOWN = (
-    (r".*", r"None: taken", "as if it were not given"),
     (
-        r".*\((input|other|exponent|elements|test_elements|tensor1|bn_w)\)",
-        r"array.*: taken",
+        r".*\((dim|more|rcond|high|reduce|bn_[bw])\)|linalg\.(matrix_rank|pinv)\(args\)",
+        r"None: taken",
+        "as if it were not given",
+    ),
+    (
+        r".*\((input|other|exponent|test_elements|bn_w)\)",
+        r"array\(\[1\.\]\): taken",
         "as operators do",
     ),
-    (r".*", r"np\.(int64|float32)\(1(\.0)?\): taken", "NumPy's numbers are numbers"),
-    (r".*", r"array\(\[1\.\]\): refused", "an array is no number, of one element neither"),
+    (
+        r".*\((output_size|kernel_size|stride|padding|dim|split_size(_or_sections)?)(\[0\])?\)",
+        r"np\.int64\(1\): taken",
+        "NumPy's numbers are numbers",
+    ),
+    (r".*_loss\(var\)|.*\(data\)", r"np\.float32\(1\.0\): taken", "NumPy's numbers are numbers"),
+    (
+        r".*\((stride|\w*padding|dilation|target|p|kernel_size|max_val|dropout|total_norm)\)",
+        r"array\(\[1\.\]\): refused",
+        "an array is no number, of one element neither",
+    ),
     (
         r".*(_loss\(target|clip_grads_with_norm_\(total_norm)\)",
         r".*: refused: .* must be Tensor",
@@ -55,7 +69,12 @@ KNOWN = (
         r"('2'|b'2'|True|{}|array\('2'.*): refused",
         "PyTorch reads texts by float() and int(), and takes bools for ints",
     ),
-    (r"nn\..*\((kernel_size|num_parameters)\)", r".*: refused", "checked when the layer is made"),
+    (r"nn\.(Fractional\w+\(kernel_size|PReLU\(num_parameters)\)", r".*: refused", _AT_ONCE),
+    (
+        r"nn\.(Lazy)?Conv(Transpose)?\dd\((stride|padding|output_padding|dilation)(\[0\])?\)",
+        r".*: refused: \w+ must be an int or a tuple of ints, got ",
+        _AT_ONCE,
+    ),
     (r".*(split|repeat_interleave)\(\w+\)", r"\[1\]: taken", "a list, as of the other form"),
     (r"Tensor\.is_pinned\(args\)", r".*: taken", "no memory is pinned, whatever the device"),
     (r"Tensor\.to\(args\)", r".*: refused: argument 'dtype'", "PyTorch passes over numbers"),
