@@ -6,7 +6,9 @@ The long form is ``python tests/fuzz/programs.py --count 1000``.
 from __future__ import annotations
 
 import os
+import re
 import signal
+import types
 
 import pytest
 from scripts import fuzz_script
@@ -169,3 +171,29 @@ def test_a_program_that_ends_the_process_is_told_and_the_next_one_is_run(monkeyp
 def test_what_does_not_matter_is_left_out_of_a_program():
     lines = ["v0 = 1", "v1 = 2", "v2 = v0 + 1", "v3 = v1 * v1"]
     assert programs.minimal(lambda rest: lines[2] in rest, lines) == ["v0 = 1", "v2 = v0 + 1"]
+
+
+def test_an_explanation_holds_where_the_shortest_program_has_its_line(torch, monkeypatch):
+    """What is seen at a program's end is drawn into by every line, of which many explain much."""
+    wrong = types.SimpleNamespace(**vars(convcore))
+    wrong.sin = lambda x: convcore.sin(x).detach() + x - x.detach()  # a derivative of 1
+    known = [(re.compile("tanh"), re.compile("gradient"), "a test")]
+    monkeypatch.setattr(programs.program_differences, "KNOWN", known)
+    leaf = "v0 = leaf(3, 'float64', (2,), True)"
+    beside = [leaf, "v1 = lib.tanh(v0)", "v2 = lib.sin(v0)"]
+    assert programs.difference(wrong, torch, beside)[0] == "gradient 0"
+    within = [leaf, "v1 = lib.sin(v0)"]
+    assert programs.difference(wrong, torch, within)[0] == "gradient 0"
+    known[0] = (re.compile("sin"), *known[0][1:])
+    assert programs.difference(wrong, torch, beside) is None
+
+
+def test_explanations_of_empty_tensors_hold_for_those_alone(torch):
+    line = "v2 = lib.matmul(v0, v1)"
+    for rows, explained in ((0, True), (2, False)):
+        leaves = [f"v{n} = leaf(3, 'int64', ({rows}, 2)[:: {1 - 2 * n}])" for n in range(2)]
+        seen = programs.ran(torch, [*leaves, line])
+        assert programs._is_of_nothing(line, [*leaves, line], seen) == explained
+        what = f"{line}: raises NotImplementedError : \"mm\" not implemented for 'Bool'"
+        reason = programs.program_differences.reason([line], what, None, explained)
+        assert bool(reason) == explained
