@@ -119,7 +119,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
         inverse = _where_regular(np.linalg.inv, info, array)
     if check_errors:
         raise_first("linalg.inv_ex", info, _singular)
-    out = _INV_EX(wrap(inverse), wrap(info))
+    out = _INV_EX(wrap(_or_nan(inverse, array)), wrap(info))
     record("LinalgInvExBackward0", (A,), tuple(out), _inv_backward, (out.inverse,))
     return out
 
@@ -130,6 +130,14 @@ def _where_regular(solver: Any, info: np.ndarray, a: np.ndarray, *rest: np.ndarr
     singular = (info != 0)[..., None, None]
     found = ignore_errstate(solver, np.where(singular, unit, a), *rest)
     return np.where(singular, found.dtype.type(math.nan), found)
+
+
+def _or_nan(found: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """Return a solver's results, NaN where a matrix holds one: LAPACK may leave its rows out."""
+    unknown = np.isnan(a).any((-2, -1))
+    if not unknown.any():
+        return found
+    return np.where(unknown[..., None, None], found.dtype.type(math.nan), found)
 
 
 def _inv_backward(needs: Needs, grads: tuple, y: Tensor) -> Tensor | None:
@@ -197,7 +205,7 @@ def _solved(A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
     except np.linalg.LinAlgError:
         info = each(zero_pivot, a)
         x = _where_regular(np.linalg.solve, info, a, b)
-    out = wrap(x)
+    out = wrap(_or_nan(x, a))
     record("LinalgSolveExBackward0", (A, B), out, _solve_backward, (A, B, out))
     return out, wrap(info)
 

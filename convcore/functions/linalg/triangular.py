@@ -98,9 +98,12 @@ def _cholesky(A: Tensor, upper: bool, function: str) -> tuple[Tensor, Tensor]:
         info = np.zeros(array.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
         info = each(_bad_minor, array)
-        bad = (info != 0)[..., None, None]
-        lower = np.linalg.cholesky(np.where(bad, np.eye(array.shape[-1], dtype=array.dtype), array))
-        lower = np.where(bad, lower.dtype.type(np.nan), lower)
+        unit = np.eye(array.shape[-1], dtype=array.dtype)
+        regular = np.where((info != 0)[..., None, None], unit, array)
+        lower = ignore_errstate(np.linalg.cholesky, regular)
+    info = np.where(info, info, _unknown_minor(lower))
+    if info.any():
+        lower = np.where((info != 0)[..., None, None], lower.dtype.type(np.nan), lower)
     out = wrap(lower)
     record("LinalgCholeskyExBackward0", (A,), out, _cholesky_backward, (out,))
     return out, wrap(info)
@@ -112,6 +115,13 @@ def _bad_minor(matrix: np.ndarray) -> int:
 
     (potrf,) = get_lapack_funcs(("potrf",), (matrix,))
     return int(potrf(matrix, lower=True)[1])
+
+
+def _unknown_minor(lower: np.ndarray) -> np.ndarray:
+    """Return the order of the first leading minor of which NaN came, which NumPy lets pass, or 0."""
+    known = ~np.isnan(lower).any(-1)
+    order = np.cumprod(known, -1).sum(-1)
+    return np.asarray(np.where(order < known.shape[-1], order + 1, 0), np.int32)
 
 
 def _cholesky_backward(needs: Needs, grad: Tensor, L: Tensor) -> Tensor:

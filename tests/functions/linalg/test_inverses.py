@@ -108,3 +108,15 @@ def test_errors_are_pytorchs(torch):
     same_error(torch, lambda m, a: m.det(a), np.ones((2, 2), "float16"))
     same_error(torch, lambda m, a: m.linalg.solve(m.eye(2).double(), a.mT), a)
     same_error(torch, lambda m, a: m.linalg.solve(m.eye(2), a), a)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("place", range(4))
+def test_nothing_is_known_of_the_inverse_of_what_holds_nan(torch, place, dtype):
+    """LAPACK as NumPy has it may leave out products with zero, and with them the NaN."""
+    matrices = np.stack([np.array([[2.0, 1.0], [1.0, 3.0]], dtype)] * 2)
+    matrices[0].flat[place] = np.nan
+    for m in (convcore, torch):
+        a = m.tensor(matrices)
+        for found in (m.linalg.inv(a), m.linalg.solve(a, m.eye(2, dtype=a.dtype)), m.inverse(a)):
+            assert m.isnan(found[0]).all() and not m.isnan(found[1]).any()

@@ -77,3 +77,16 @@ def test_what_is_not_positive_is_named(torch):
     same_error(torch, lambda m, a: m.linalg.cholesky(a), np.ones((2, 3)))
     same_error(torch, lambda m, a: m.linalg.solve_triangular(a, a[0], upper=True), np.ones((2, 2)))
     same_error(torch, lambda m, a: m.linalg.solve_triangular(a, a, upper=True), np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [(0, 0), (1, 1), (2, 0), (2, 1), (2, 2)])
+def test_what_is_not_finite_is_not_positive_where_it_is_not_in_pytorch(torch, value, place):
+    matrix = np.stack([np.eye(3), 3 * np.eye(3) + 1])
+    matrix[(1, *place)] = matrix[(1, *place[::-1])] = value
+    ours, theirs = (m.linalg.cholesky_ex(m.tensor(matrix)) for m in (convcore, torch))
+    np.testing.assert_array_equal(ours.info.numpy() != 0, theirs.info.numpy() != 0)
+    if ours.info.any():
+        with pytest.raises(convcore.linalg.LinAlgError, match="Batch element 1.*not positive"):
+            convcore.linalg.cholesky(convcore.tensor(matrix))
+    np.testing.assert_array_equal(ours.L[0].numpy(), np.eye(3))
