@@ -376,8 +376,8 @@ def _elu(
 
     def gradient(grad: Tensor, x: Tensor) -> Tensor:
         positive = x._array > 0
-        # What is above 0 must not become infinite only to be masked.
-        slope = exp(masked(x, ~positive) * input_scale)
+        # What is above 0 must not become infinite only to be masked; 0 has no second derivative.
+        slope = exp(masked(x, ~(x._array >= 0)) * input_scale)
         curve = grad * slope * (alpha * scale * input_scale)
         return masked(grad, positive) * scale + masked(curve, ~positive)
 

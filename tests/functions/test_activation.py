@@ -290,3 +290,8 @@ def test_threshold_in_place_takes_elements_that_share_memory(lib):
     F = lib.nn.functional
     assert F.threshold(x, 0.5, 0.75, inplace=True).tolist() == [0.75] * 3
     assert F.threshold_(x, 0.8, 1.0).tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize("name", ["elu", "celu", "selu"])
+def test_the_second_derivative_at_zero_is_zero_as_in_pytorch(torch, name):
+    agree(torch, lambda m, x: getattr(m.nn.functional, name)(x), np.array([0.0, -0.0, -1.0, 1.0]))

@@ -70,7 +70,7 @@ KNOWN = (
     ("hinge_embedding_loss", "dtype torch.float32", "of integers too"),
     ("multilabel_margin_loss", "value nan", "the mean of nothing; PyTorch's is not initialised"),
     ("multilabel_soft_margin_loss", "value", "of a target of another shape: a mean over classes"),
-    ("vander|subtract|sub|tensordot", r"value .*nan", "products with infinite complex numbers"),
+    ("vander|subtract|r?sub|tensordot", r"value .*nan", "products with infinite complex numbers"),
     ("logspace", r"value \(1\+0j\).*nan", "0 ** 0 is 1"),
     ("sgn", r"value .*(inf|nan)\+nanj", "denormal numbers have a sign"),
     ("zeta", r"value 0\.0 .*nan", "of infinity"),

@@ -285,6 +285,8 @@ _KNOWN_TOGETHER = (
     ),
     (r"'u?int\d+'.*__setitem__", r"does not raise .*a leaf Variable", "integers need no gradient"),
     (r"unfold\(.*(\w_\(|inplace=True)", r"value", "windows overlap: each is as it was before"),
+    (r"softm(in|ax)\(.*topk\(", r"^gradient \d: value", "of equal values any is taken"),
+    (r"group_norm\(.*(floor|ceil|trunc)\(", r"value -?\d\.0 ", "of 0 but for rounding"),
     (r"unfold\(.*topk\(", r"\.grad: value|^gradient \d: value", "of equal values any is taken"),
     (r"ndtr\(.*bucketize\(", r"value \d", "PyTorch's underflows"),
     (r"gelu\(.*(eq|ne)\(", r"value (True|False)", "PyTorch's cancels"),

@@ -118,7 +118,7 @@ def _bad_minor(matrix: np.ndarray) -> int:
 
 
 def _unknown_minor(lower: np.ndarray) -> np.ndarray:
-    """Return the order of the first leading minor of which NaN came, which NumPy lets pass, or 0."""
+    """Return the order of the first leading minor that made NaN, which NumPy lets pass, or 0."""
     known = ~np.isnan(lower).any(-1)
     order = np.cumprod(known, -1).sum(-1)
     return np.asarray(np.where(order < known.shape[-1], order + 1, 0), np.int32)

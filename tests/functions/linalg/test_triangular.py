@@ -87,6 +87,6 @@ def test_what_is_not_finite_is_not_positive_where_it_is_not_in_pytorch(torch, va
     ours, theirs = (m.linalg.cholesky_ex(m.tensor(matrix)) for m in (convcore, torch))
     np.testing.assert_array_equal(ours.info.numpy() != 0, theirs.info.numpy() != 0)
     if ours.info.any():
-        with pytest.raises(convcore.linalg.LinAlgError, match="Batch element 1.*not positive"):
+        with pytest.raises(convcore.linalg.LinAlgError, match=r"Batch element 1.*not positive"):
             convcore.linalg.cholesky(convcore.tensor(matrix))
     np.testing.assert_array_equal(ours.L[0].numpy(), np.eye(3))
