@@ -61,7 +61,10 @@ class GradScaler:
         self._scale, self._growth_tracker = float(init_scale), 0
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval = growth_interval
-        self._found: dict[int, bool] = {}  # the optimizers unscaled since `update`: all finite?
+        self._is_used = False  # whether anything was scaled
+        # The optimizers unscaled since `update`: whether all was finite, None without a gradient
+        self._found: dict[int, bool | None] = {}
+        self._stepped: set[int] = set()
 
     def is_enabled(self) -> bool:
         """Return whether anything is scaled."""
@@ -75,6 +78,7 @@ class GradScaler:
         """Return a tensor, or tensors in lists and tuples, times the factor."""
         if not self._enabled:
             return outputs
+        self._is_used = True
         if isinstance(outputs, Tensor):
             return outputs * self._scale
         if isinstance(outputs, Iterable):
@@ -87,45 +91,86 @@ class GradScaler:
 
         Raises
         ------
+        AssertionError
+            Nothing was ever scaled.
         RuntimeError
             It was done already since the last `update`.
         """
         if not self._enabled:
             return
+        self._check_used("unscale_")
+        if id(optimizer) in self._stepped:
+            raise RuntimeError("unscale_() is being called after step().")
         if id(optimizer) in self._found:
             raise RuntimeError(
                 "unscale_() has already been called on this optimizer since the last update()."
             )
-        finite = True
+        finite: bool | None = None
         with no_grad():
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
                     if parameter.grad is not None:
                         parameter.grad.mul_(1.0 / self._scale)
-                        finite = finite and bool(isfinite(parameter.grad).all())
+                        finite = finite is not False and bool(isfinite(parameter.grad).all())
         self._found[id(optimizer)] = finite
 
+    def _check_used(self, method: str) -> None:
+        """Raise unless something was scaled: what is divided, or taken for finite, was not."""
+        if not self._is_used:
+            raise AssertionError(
+                f"Attempted {method} but _scale is None.  This may indicate your script did not "
+                "use scaler.scale(loss or outputs) earlier in the iteration."
+            )
+
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Unscale, and call ``optimizer.step(*args, **kwargs)`` if all gradients are finite."""
+        """Unscale, and call ``optimizer.step(*args, **kwargs)`` if all gradients are finite.
+
+        Raises
+        ------
+        AssertionError
+            Nothing was ever scaled, or no parameter has a gradient.
+        RuntimeError
+            It was done already since the last `update`, or a closure is given.
+        """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._check_used("step")
+        if id(optimizer) in self._stepped:
+            raise RuntimeError("step() has already been called since the last update().")
         if id(optimizer) not in self._found:
             self.unscale_(optimizer)
-        return optimizer.step(*args, **kwargs) if self._found[id(optimizer)] else None
+        finite = self._found[id(optimizer)]
+        if finite is None:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+        result = optimizer.step(*args, **kwargs) if finite else None
+        self._stepped.add(id(optimizer))
+        return result
 
     def update(self, new_scale: Any = None) -> None:
-        """Set the next factor: a given one, or one that follows from the steps since the last."""
+        """Set the next factor: a given one, or one that follows from the steps since the last.
+
+        Raises
+        ------
+        AssertionError
+            Nothing was ever scaled; or no step was made, and no factor is given.
+        """
         if not self._enabled:
             return
+        self._check_used("update")
+        found = [finite for finite in self._found.values() if finite is not None]
         if new_scale is not None:
             self._scale = float(new_scale)
-        elif not all(self._found.values()):
+        elif not found:
+            raise AssertionError("No inf checks were recorded prior to update.")
+        elif not all(found):
             self._scale, self._growth_tracker = self._scale * self._backoff_factor, 0
         else:
             self._growth_tracker += 1
             if self._growth_tracker == self._growth_interval:
                 self._scale, self._growth_tracker = self._scale * self._growth_factor, 0
-        self._found = {}
+        self._found, self._stepped = {}, set()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the factors and the count; empty if disabled."""

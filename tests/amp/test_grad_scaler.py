@@ -49,8 +49,43 @@ def test_scaler_refuses_what_cannot_be():
         amp.GradScaler("cpu", backoff_factor=1.0)
     scaler = amp.GradScaler("cpu")
     optimizer = convcore.optim.SGD([convcore.nn.Parameter(convcore.ones(1))], lr=1)
+    scaler.scale(convcore.ones(1))
     scaler.unscale_(optimizer)
     with pytest.raises(RuntimeError, match="already been called on this optimizer"):
         scaler.unscale_(optimizer)
     with pytest.raises(RuntimeError, match="source state dict is empty"):
         scaler.load_state_dict({})
+
+
+def misused(lib, order: str) -> str:
+    """Return the error of methods that are called in an order, each by its first letter."""
+    weight = lib.nn.Parameter(lib.ones(2))
+    optimizer = lib.optim.SGD([weight], lr=0.5)
+    scaler = lib.amp.GradScaler("cpu", init_scale=8.0)
+    calls = {
+        "b": lambda: scaler.scale(weight.sum()).backward(),
+        "u": lambda: scaler.unscale_(optimizer),
+        "s": lambda: scaler.step(optimizer),
+        "n": scaler.update,
+        "g": lambda: scaler.update(4.0),
+        "z": optimizer.zero_grad,
+        "c": lambda: scaler.step(optimizer, closure=lambda: 0),
+    }
+    try:
+        for letter in order:
+            calls[letter]()
+    except (AssertionError, RuntimeError) as error:
+        return f"{type(error).__name__}: {error}"
+    return str(weight.tolist())
+
+
+@pytest.mark.parametrize(
+    "order",
+    ["s", "n", "u", "g", "bn", "bss", "bsu", "buu", "busbs", "bsnbsn", "bzs", "bc", "bg", "bsnn"],
+)
+def test_steps_out_of_order_are_refused_as_by_pytorch(torch, order):
+    assert misused(convcore, order) == misused(torch, order)
+
+
+def test_a_second_step_before_an_update_does_not_take_scaled_gradients():
+    assert misused(convcore, "bsbs").startswith("RuntimeError: step() has already been called")
