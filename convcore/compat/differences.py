@@ -77,6 +77,11 @@ DIFFERENCES = {
     "torch.Tensor.is_meta": "on 'meta', sums, products of matrices and layers raise: they have no "
     "rules of shapes",
     "torch.Tensor.requires_grad_": "views that were made before stay as they are",
+    **{
+        f"torch.nn.functional.{name}": "the result stays channels_last; PyTorch's is contiguous, "
+        "so that `view` may take it as one row an image"
+        for name in ("softmax", "log_softmax")
+    },
     "torch.nn.functional.kl_div": "0 log 0 has the gradient 0, not NaN",
     "torch.nn.functional.multi_margin_loss": "of one class there is no gradient, not NaN",
     "torch.nn.functional.hardswish": "the gradient at NaN is NaN always, not 1 at times",
