@@ -122,7 +122,10 @@ def _basic(x: Tensor, key: Any) -> tuple[Tensor, Indices]:
                 x = unsqueeze(x, axis)
                 item = wrap(item._array.reshape(1))
             indices += [None] * (axis - passed) + [item]
-            axis += item._array.ndim if item._array.dtype.kind == "b" else 1
+            is_mask = item._array.dtype.kind == "b"
+            if is_mask and not item._array.size:  # NumPy takes an empty mask for any
+                check_indices(x._array.shape, (None,) * axis + (item,))
+            axis += item._array.ndim if is_mask else 1
             passed = axis
     return x, tuple(indices)
 

@@ -474,3 +474,13 @@ def test_sums_at_places_are_of_one_dtype(torch, name):
     for m in (convcore, torch):
         with pytest.raises(RuntimeError, match="source and destination dtypes match"):
             getattr(m.zeros(2), name)((m.tensor([True, False]),), m.tensor(1), accumulate=True)
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 0), (2, 1, 1)])
+def test_an_empty_mask_must_fit_too(shape):
+    x, mask = convcore.zeros(shape), convcore.zeros(0, dtype=convcore.bool)
+    with pytest.raises(IndexError, match=r"mask \[0\] at index 0 does not match"):
+        x[mask]
+    with pytest.raises(IndexError, match=r"mask \[0\] at index 0 does not match"):
+        x[mask] = 0.25
+    assert x[:, :, :0][..., mask].shape == (2, 1, 0)

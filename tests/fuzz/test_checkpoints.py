@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import copyreg
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -33,7 +34,7 @@ CHANGED = [
     (collections.Counter, "update"),
     (convcore.Tensor, "_array"),
     (convcore.load, "__kwdefaults__"),
-    (convcore.save, "__defaults__"),
+    (inspect.unwrap(convcore.save), "__defaults__"),
     (copyreg, "_extension_registry"),
 ]
 
