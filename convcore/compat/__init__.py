@@ -1,6 +1,7 @@
 """PyTorch's programs with convcore in PyTorch's place: `as_torch` and ``convcore run``.
 
     door.py         the import hook: `torch.X` is convcore.X, under PyTorch's names
+    children.py     processes that are spawned find `torch`, too
     errors.py       the error for what PyTorch has and convcore has not
     scope.py        what is out of scope, why, and what to use instead
     inert.py        stand-ins for names that programs touch and do not use

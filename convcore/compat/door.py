@@ -20,7 +20,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any, ClassVar
 
 from convcore import overrides
-from convcore.compat import errors, inert, names
+from convcore.compat import children, errors, inert, names
 
 # Where classes live that PyTorch shows by shorter names: str(type(x)) is "<class 'torch.Tensor'>".
 _SHOWN = {
@@ -193,6 +193,7 @@ class _Door:
         if cls.entered == 1:
             sys.meta_path.insert(0, cls.finder)
             overrides.install()
+            children.follow(as_torch)
             importlib.import_module("torch")
 
     @classmethod
@@ -206,6 +207,7 @@ class _Door:
         for kind, module in cls.labels.items():
             kind.__module__ = module
         cls.labels.clear()
+        children.leave()
         overrides.uninstall()
 
 
@@ -214,7 +216,8 @@ class as_torch(contextlib.AbstractContextManager):
 
     Every import of `torch` and `torch.X`, by anybody in the process, gives convcore under PyTorch's
     names, and `torch.__version__` is the PyTorch version whose names these are.  Packages that
-    are imported meanwhile keep what they imported after the block.
+    are imported meanwhile keep what they imported after the block.  Processes that
+    `multiprocessing` starts meanwhile do so too.
 
     Raises
     ------
