@@ -220,7 +220,8 @@ def init_process_group(
     Raises
     ------
     ValueError
-        Another backend, rank or number of processes; a time limit that is not above 0.
+        Another backend, rank or number of processes, also in the environment's WORLD_SIZE, which
+        torchrun sets; a time limit that is not above 0.
     RuntimeError
         There is a group already; MPI was initialized for a single thread; a rank forked this
         process.
@@ -246,6 +247,7 @@ def init_process_group(
     for name, expected, found in places:
         if expected not in (-1, found):
             raise ValueError(f"{name} is {found}, as the launcher says, but got {expected}")
+    _check_environment(world.size)
     _State.mpi = mpi
     _State.process = None if mpi is None else os.getpid()
     if world.size > 1:
@@ -255,6 +257,16 @@ def init_process_group(
     _State.group = ProcessGroup(comm, [*range(world.size)], limit)
     if world.size > 1:
         faults.Progress.enter(mpi, comm)
+
+
+def _check_environment(size: int) -> None:
+    """Refuse processes that torchrun started, each of which would train alone."""
+    said = os.environ.get("WORLD_SIZE", "")
+    if said.isdecimal() and "RANK" in os.environ and int(said) != size:
+        raise ValueError(
+            f"the environment's WORLD_SIZE is {said}, but MPI, through which processes find one "
+            f"another, has started {size}: start them by `mpiexec -n {said}`"
+        )
 
 
 def init(timeout: float | timedelta | None = None) -> None:

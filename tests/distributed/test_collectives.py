@@ -204,6 +204,16 @@ def test_without_a_group_functions_say_so():
         assert not dist.is_initialized()
 
 
+def test_processes_that_another_launcher_started_are_refused(monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match=r"WORLD_SIZE is 2, .* started 1: .* -n 2`"):
+        dist.init_process_group()
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    dist.init_process_group()
+    dist.destroy_process_group()
+
+
 def test_missing_mpi_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "mpi4py", None)
     monkeypatch.setenv("PMI_SIZE", "3")

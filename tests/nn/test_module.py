@@ -1003,3 +1003,9 @@ def test_what_is_no_state_is_named_and_nothing_is_changed(change, what):
         with pytest.raises(TypeError, match=what):
             layer.load_state_dict(state, strict=strict)
         assert layer.bias.tolist() == [0, 0]
+
+
+def test_compile_leaves_a_module_as_it_is():
+    net = convcore.nn.Linear(2, 1)
+    assert net.compile(mode="reduce-overhead") is None
+    assert net(convcore.ones(1, 2)).shape == (1, 1)

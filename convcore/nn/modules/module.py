@@ -320,6 +320,12 @@ class Module(Members, State, Conversion, _misnamed.KeywordHints):
         """Set evaluation mode of this module and its descendants."""
         return self.train(False)
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing, whatever is given: there is no compiler, and programs go on as they are.
+
+        `convcore.optimize_for_inference` makes a net faster.
+        """
+
     def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
         """Set ``requires_grad`` of the parameters of this module and its descendants."""
         for parameter in self.parameters():
