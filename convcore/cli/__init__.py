@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import convcore
 from convcore._hints import stale_kernels
 from convcore.cli import bench, completion, demo, info, plan, verify
-from convcore.cli.errors import UsageError, lacking
+from convcore.cli.errors import UsageError, is_of_setting, lacking
 from convcore.cli.models import inspect, run_model, summary
 from convcore.cli.overview import overview
 from convcore.cli.parser import Parser
@@ -73,6 +73,9 @@ def _run(argv: Sequence[str] | None) -> int:
     except Exception as error:
         if stale := stale_kernels(error):
             raise stale from error
+        if arguments.command not in _PROGRAMS and is_of_setting(error):
+            print(f"convcore {arguments.command}: {error}", file=sys.stderr)
+            return 2
         said = None if arguments.command in _PROGRAMS else lacking(error)
         if said is None or isinstance(error, BrokenPipeError) or output_fault():
             raise

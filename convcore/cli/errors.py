@@ -62,6 +62,11 @@ def lacking(error: BaseException) -> str | None:
     return None
 
 
+def is_of_setting(error: BaseException) -> bool:
+    """Return whether an error is of a variable of the environment, which its text names."""
+    return isinstance(error, ImportError) and str(error).startswith("CONVCORE_")
+
+
 def require_extra(extra: str, *modules: str) -> None:
     """Raise a `UsageError` that names the extra to install if any of the modules is missing."""
     missing = [name for name in modules if importlib.util.find_spec(name) is None]

@@ -41,6 +41,13 @@ def test_a_full_disk_under_a_program_is_one_sentence(tmp_path):
     assert done.stderr == "convcore: standard output: No space left on device\n"
 
 
+@pytest.mark.parametrize("command", ["info", "bench"])
+def test_instructions_that_are_not_there_are_one_sentence(command):
+    done = run(command, env=os.environ | {"CONVCORE_ISA": "mmx"})
+    assert done.returncode == 2
+    assert re.fullmatch(rf"convcore {command}: CONVCORE_ISA=mmx: .*\n", done.stderr)
+
+
 def test_a_file_that_must_not_be_written_is_named_before_anything_runs(tmp_path, monkeypatch):
     kept, file = tmp_path / "kept", tmp_path / "old.html"
     kept.mkdir()
