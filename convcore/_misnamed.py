@@ -39,8 +39,10 @@ def missing_name(module: str, name: str) -> AttributeError | ImportError:
         return AttributeError(text, name=name, obj=sys.modules.get(module))
     # By its name, for it stands above: its lists are read when something is missing, never before.
     compat: ModuleType = importlib.import_module("convcore.compat.errors")
-    why = compat.explanation(module.replace("convcore", "torch", 1), name)
+    room = module.replace("convcore", "torch", 1)
+    why = compat.explanation(room, name)
     meant = "" if why else _nearest_in(module, name)
+    why = why or ("" if meant else compat.out_of_scope(f"{room}.{name}"))
     if _is_imported_from(module) and f"{module}.{name}" not in sys.modules:
         return hinted(_not_imported(module, name, meant), why)
     # Without the module, in which Python would look for it again, and say it twice.

@@ -40,10 +40,15 @@ def missing_attribute(module: str, name: str) -> AttributeError:
 
 
 def explanation(module: str, name: str) -> str:
-    """Say why convcore has no such name, or what has another name in PyTorch; else ''."""
+    """Say why convcore has not this name of PyTorch's, or what another library's is; else ''."""
     path = f"{module}.{name}"
-    known = names.is_public(module, name) or names.is_module(path) or scope.reason(path)
+    known = names.is_public(module, name) or names.is_module(path)
     return explain(path) if known else scope.of_others(path)
+
+
+def out_of_scope(path: str) -> str:
+    """Say why convcore has nothing of this kind, be the name PyTorch's or not; else ''."""
+    return explain(path) if scope.reason(path) else ""
 
 
 def missing_module(path: str) -> ModuleNotFoundError:

@@ -52,6 +52,12 @@ def test_what_is_not_there_is_explained():
     )
 
 
+def test_a_module_that_pytorch_imports_only_when_asked_is_known():
+    missing = str(errors.missing_module("torch.utils.benchmark"))
+    assert "out of scope" in missing and "`convcore bench`" in missing
+    assert "neither in convcore nor in PyTorch" in str(errors.missing_module("torch.utils.bench"))
+
+
 def test_what_to_use_instead_is_there_and_of_a_missing_name():
     missing = {name for module in table.MODULES for name in table.sorted_out(module)["missing"]}
     assert set(scope._INSTEAD) <= missing

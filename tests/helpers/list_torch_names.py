@@ -66,7 +66,7 @@ def module_paths() -> list[str]:
     root = Path(inspect.getfile(torch)).parent
     files = (path.relative_to(root.parent).with_suffix("") for path in root.rglob("*.py"))
     parts = (path.parts[:-1] if path.name == "__init__" else path.parts for path in files)
-    skipped = {"testing", "share", "include", "bin", "test", "hipify", "benchmark"}
+    skipped = {"testing", "share", "include", "bin", "test", "hipify"}
     public = [p for p in parts if not any(x[0] == "_" or x in skipped for x in p[1:])]
     paths = sorted(".".join(p) for p in public)
     return [path for path in paths if not is_inert(path.rpartition(".")[0])]
