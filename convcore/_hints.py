@@ -158,6 +158,15 @@ def not_a_tensor(value: Any) -> str:
     return ""
 
 
+# Losses
+
+
+def reductions(names: Sequence[str]) -> str:
+    """Say which reductions a loss has."""
+    *most, last = map(repr, names)
+    return f"allowed are {', '.join(most)} and {last}"
+
+
 # Classes and indices
 
 
@@ -216,7 +225,6 @@ def index_range(found: int, rows: int) -> str:
     return f"found {found}, and indices are 0 to {rows - 1}"
 
 
-REDUCTIONS = "allowed are 'mean', 'sum' and 'none'"
 BOTH_SIDES = "where(condition, input, other) takes both, or neither for the places of the true ones"
 ONE_DATASET = "a loader takes one dataset: DataLoader(TensorDataset(x, y), batch_size)"
 

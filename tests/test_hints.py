@@ -176,7 +176,11 @@ CASES = {
     "column": (loss(zeros(4, 10), zeros(4, 1, dtype="int64")), r"target\.squeeze\(1\)"),
     "reduction": (
         lambda m: m.nn.functional.nll_loss(m.zeros(1, 2), m.tensor([0]), reduction="avg"),
-        "'mean', 'sum' and 'none'",
+        "are 'mean', 'sum' and 'none'",
+    ),
+    "reduction of kl_div": (
+        lambda m: m.nn.functional.kl_div(m.zeros(2), m.zeros(2), reduction="batchmena"),
+        "'batchmean', 'mean', 'sum' and 'none'",
     ),
     "two datasets": (lambda m: m.utils.data.DataLoader(m.zeros(2), m.zeros(2)), "TensorDataset"),
     "Keras's fit": (lambda m: m.nn.ReLU().fit(m.zeros(2)), r"loss\(net\(x\), y\)\.backward\(\)"),

@@ -464,7 +464,8 @@ def kl_div(
     if reduction == "batchmean":
         total = sum(values)
         return div(total, input._array.shape[0]) if input._array.ndim else total
-    return reduce_losses(values, reduction_name(reduction, size_average, reduce))
+    name = reduction_name(reduction, size_average, reduce, more=("batchmean",))
+    return reduce_losses(values, name)
 
 
 FUNCTIONS_ONLY = __all__

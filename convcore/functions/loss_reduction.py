@@ -19,16 +19,22 @@ __all__: list[str] = []
 
 
 def reduction_name(
-    reduction: str, size_average: Any = None, reduce: Any = None, frames: int = 1
+    reduction: str,
+    size_average: Any = None,
+    reduce: Any = None,
+    frames: int = 1,
+    more: tuple[str, ...] = (),
 ) -> str:
     """Return the reduction's name, also where it is given in the older way.
 
-    A warning of that points to who called the function, so many frames above it.
+    ``more`` are those of the loss that the caller computes itself, for the error to name them.  A
+    warning of that points to who called the function, so many frames above it.
     """
     if size_average is None and reduce is None:
         if reduction not in ("none", "mean", "sum"):
             raise _hints.hinted(
-                ValueError(f"{reduction} is not a valid value for reduction"), _hints.REDUCTIONS
+                ValueError(f"{reduction} is not a valid value for reduction"),
+                _hints.reductions((*more, "mean", "sum", "none")),
             )
         return reduction
     return older_reduction(size_average, reduce, stacklevel=3 + frames)
