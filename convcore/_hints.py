@@ -322,6 +322,7 @@ EMPTY_PARAMETERS = (
     "the module has no parameters, or they came from a generator that was used up before: "
     "call module.parameters() again. Layers in a Python list are not seen: use nn.ModuleList"
 )
+INPUTS_SECOND = "inputs come second, and then the file: export(net, x, path)"
 OBJECT_FIRST = "the object comes first, and then the file: torch.save(object, path)"
 SWAPPED = "scores come first, and then the classes: cross_entropy(net(x), y)"
 LOSS_CLASS = "make the loss first, and then call it: nn.CrossEntropyLoss()(input, target)"

@@ -16,7 +16,7 @@ from onnx import helper, numpy_helper
 import convcore
 import convcore.onnx.compositions  # enters its translations
 from convcore import Tensor, nn
-from convcore._hints import hinted, nearest
+from convcore._hints import INPUTS_SECOND, hinted, nearest
 from convcore.amp.autocast_mode import is_autocast_enabled
 from convcore.autograd import no_grad
 from convcore.nn.modules.utils import nested_tensors
@@ -155,7 +155,10 @@ def recorded(
     inputs = args if isinstance(args, tuple | list) else (args,)
     for each in inputs:
         if not isinstance(each, Tensor):
-            raise TypeError(f"export(): args have to be tensors, got {type(each).__name__}")
+            raise hinted(
+                TypeError(f"export(): args have to be tensors, got {type(each).__name__}"),
+                INPUTS_SECOND if isinstance(each, str | os.PathLike) else "",
+            )
     # Copies, for the net may change them, and one tensor may be given twice.
     inputs = [each.detach().clone() for each in inputs]
     names = _names(input_names, len(inputs), "input")

@@ -231,6 +231,20 @@ def test_bad_arguments_are_named(arguments, options, error, text, tmp_path):
         export(*arguments, tmp_path / "net.onnx", **options)
 
 
+def test_a_file_before_the_inputs_is_seen():
+    with pytest.raises(TypeError, match="args have to be tensors, got str") as caught:
+        export(nn.ReLU(), "net.onnx", convcore.ones(2))
+    assert caught.value.__notes__ == [
+        "Hint: inputs come second, and then the file: export(net, x, path)"
+    ]
+
+
+def test_a_misspelt_name_is_told_from_what_only_pytorch_has():
+    with pytest.raises(AttributeError, match=r"'exprt'\. Did you mean 'export'\?$") as caught:
+        convcore.onnx.exprt  # noqa: B018
+    assert not hasattr(caught.value, "__notes__")
+
+
 def exported(net, *inputs, file, **options):
     export(net, inputs, file, **options)
     return load(file)
