@@ -30,8 +30,14 @@ def nearest(word: str, words: Iterable[str], least: float = 0.7) -> str:
 
     known = list(words)
     same = [one for one in known if one.lower() == word.lower()]
-    close = same or get_close_matches(word, known, 1, least)
-    return close[0] if close else ""
+    close = same or get_close_matches(word, known, 9, least)
+    # A slip of the fingers first: Adma is Adam, though more letters of it are in Adamax.
+    slips = [one for one in close if sorted(one.lower()) == sorted(word.lower())]
+    found = [*slips, *close, ""][0]
+    # Of BatchNorm1d, 2d and 3d, which are as near to BatchNorm, the one of images.
+    of_images = f"{found[:-2]}2d"
+    is_tie = found[-2:] in ("1d", "3d") and found[-2] not in word and of_images in close
+    return of_images if is_tie else found
 
 
 # Compiled modules
