@@ -229,11 +229,16 @@ def _check_keywords(cls: type, args: Sequence[Any], given: Mapping[str, Any]) ->
                 f"what stands before the keywords is {', '.join(names[: len(args)])}",
             )
         if name not in names:
-            meant = _meant(name, names)
-            raise hinted(
-                TypeError(
-                    f"{cls.__qualname__}.__init__() got an unexpected keyword argument {name!r}"
-                    f"{f'. Did you mean {meant!r}?' if meant else ''}"
-                ),
-                "" if meant else f"it takes {', '.join(names) or 'no keywords'}",
-            )
+            raise unknown_keyword(cls.__qualname__, name, names)
+
+
+def unknown_keyword(cls: str, name: str, names: Sequence[str]) -> TypeError:
+    """Return the error of a constructor for a keyword that is none of its names."""
+    meant = _meant(name, names)
+    return hinted(
+        TypeError(
+            f"{cls}.__init__() got an unexpected keyword argument {name!r}"
+            f"{f'. Did you mean {meant!r}?' if meant else ''}"
+        ),
+        "" if meant else f"it takes {', '.join(names) or 'no keywords'}",
+    )

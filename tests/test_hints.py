@@ -403,6 +403,10 @@ UNKNOWN = {
     "Adam": (lambda: optim.Adam([convcore.zeros(1)], beta=(0.9, 0.99)), "betas"),
     "StepLR": (lambda: optim.lr_scheduler.StepLR(None, stepsize=2), "step_size"),
     "DataLoader": (lambda: DataLoader([1], batchsize=2), "batch_size"),
+    "LSTM": (lambda: nn.LSTM(2, 3, batchfirst=True), "batch_first"),
+    "GRU": (lambda: nn.GRU(2, 3, bidirectionl=True), "bidirectional"),
+    "RNN": (lambda: nn.RNN(2, 3, nonlinearty="relu"), "nonlinearity"),
+    "autocast": (lambda: convcore.autocast("cpu", dtpe=convcore.bfloat16), "dtype"),
 }
 
 
@@ -437,6 +441,8 @@ def test_names_of_other_libraries_suggest_pytorchs(room, name, meant):
         (inspection.capture, "layers", "select"),
         (inspection.attribution.saliency, "targets", "target"),
         (inspection.pictures.kernels, "titel", "title"),
+        (convcore.backends.conv.flags, "algoritm", "algorithm"),
+        (convcore.optimize_for_inference, "precison", "precision"),
         (convcore.nn.functional.normalize, "epsilon", "eps"),
     ],
 )
@@ -444,6 +450,7 @@ def test_unknown_keyword_of_a_function_suggests_one(call, keyword, meant):
     with pytest.raises(TypeError) as caught:
         call(**{keyword: 1})
     assert re.search(rf"[Dd]id you mean '{meant}'", "\n".join([str(caught.value), *hints(caught)]))
+    assert not str(caught.value).startswith("_")  # a private name
 
 
 def hints(caught):

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from convcore import _device, _dtype
+from convcore import _device, _dtype, _misnamed
 from convcore.amp import _casts
 from convcore.autograd.casting import Casting, exchange, here
 from convcore.functions.casts import cast
@@ -42,7 +42,7 @@ _UNSUPPORTED = (
 )
 
 
-class autocast(Casting):
+class autocast(_misnamed.KeywordHints, Casting):
     """Mixed precision: a context, or decorator, in which functions choose their dtype.
 
     Convolutions, linear layers and matrix products cast float32 operands to the lower precision,

@@ -154,6 +154,7 @@ class _Convolutions:
         )
 
 
+_misnamed.hint_methods("backends.conv", (_Convolutions,))
 conv = _Convolutions()
 
 if not TYPE_CHECKING:  # which would find no misspelt names

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore import nn
+from convcore import _misnamed, nn
 from convcore._hints import hinted
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
@@ -26,6 +26,7 @@ _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 _ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.LeakyReLU)
 
 
+@_misnamed.hinting
 def optimize_for_inference(
     model: nn.Module, *example_inputs: Any, precision: str | None = None, inplace: bool = False
 ) -> OptimizedModule:

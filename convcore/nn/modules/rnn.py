@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Number
 from typing import Any
 
+from convcore import _misnamed
 from convcore._creation import empty, zeros
 from convcore._tensor import Tensor
 from convcore.autograd.casting import here
@@ -354,6 +356,7 @@ class RNN(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse_projection(kwargs)
+        _check_keywords("RNN", kwargs, "nonlinearity")
         if len(args) > 3:
             nonlinearity, args = args[3], args[:3] + args[4:]
         else:
@@ -409,12 +412,25 @@ class GRU(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse_projection(kwargs)
+        _check_keywords("GRU", kwargs)
         super().__init__("GRU", *args, **kwargs)
 
     def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
         """Return the outputs of all steps, and the last states; see `RNN.forward`."""
         out, states = self._run(input, None if hx is None else (hx,))
         return out, states[0]
+
+
+# What a layer may be given by keyword: as the base's, without what the layer itself decides.
+_KEYWORDS = [n for n in inspect.signature(RNNBase).parameters if n not in ("mode", "proj_size")]
+
+
+def _check_keywords(layer: str, given: Iterable[str], *more: str) -> None:
+    """Raise TypeError for a keyword that is no argument of a layer; the base would name itself."""
+    names = (*_KEYWORDS, *more)
+    for name in given:
+        if name not in names:
+            raise _misnamed.unknown_keyword(layer, name, names)
 
 
 def _refuse_projection(kwargs: dict) -> None:
@@ -447,6 +463,7 @@ class LSTM(RNNBase):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _check_keywords("LSTM", kwargs, "proj_size")
         super().__init__("LSTM", *args, **kwargs)
 
     def _check_states(self, states: State, expected: tuple[int, int, int]) -> None:
