@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
+
+import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
@@ -21,6 +24,11 @@ _ACTIVATED = "_activated"
 _NOT_SAVED = (
     "an optimized model has no state to save: its weights are folded and prepacked. Save the "
     "state_dict() of the model that it was made of, before optimize_for_inference with inplace=True"
+)
+
+_NOT_CONVERTED = (
+    "an optimized model keeps its dtype and device: its weights are folded and prepacked. Convert "
+    "the model that it was made of, before optimize_for_inference"
 )
 
 
@@ -59,6 +67,10 @@ class PrepackedConv(Module):
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         refuse_to_save()
 
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> PrepackedConv:
+        refuse_to_convert(fn, [self.prepacked.weight.dtype])
+        return super()._apply(fn, recurse)
+
     def forward(self, input: Tensor) -> Tensor:
         """Return the activated convolution: (N, C_in, *sizes) to (N, C_out, *outs)."""
         check_arguments("conv", input=input)
@@ -92,6 +104,18 @@ class PrepackedConv(Module):
 def refuse_to_save() -> NoReturn:
     """Raise the error of a state_dict, which would lack the weights that are prepacked."""
     raise RuntimeError(_NOT_SAVED)
+
+
+def refuse_to_convert(fn: Callable[[Tensor], Tensor], dtypes: Iterable[np.dtype]) -> None:
+    """Raise RuntimeError if ``fn`` makes other tensors of those of the dtypes.
+
+    A conversion would reach parameters, but neither prepacked weights nor plans.
+    """
+    for dtype in dtypes:
+        # Of one axis, as a memory format changes only how those of four lie.
+        sample = wrap(np.zeros(1, dtype))
+        if fn(sample) is not sample:
+            raise RuntimeError(_NOT_CONVERTED)
 
 
 def _no_backward(needs: tuple[bool, ...], grad: Tensor) -> None:

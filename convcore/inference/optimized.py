@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,13 @@ from convcore.engine.conv.epilogue import Activation
 from convcore.engine.runtime import memory
 from convcore.inference.batch_norm_folding import channels_last, folded
 from convcore.inference.layer_trace import DifferentiatedError, Run, Trace
-from convcore.inference.layers import Activated, PrepackedConv, forget_packed, refuse_to_save
+from convcore.inference.layers import (
+    Activated,
+    PrepackedConv,
+    forget_packed,
+    refuse_to_convert,
+    refuse_to_save,
+)
 from convcore.inference.plan_cache import PlanCache
 from convcore.inference.validation import agree, copy_of, differences
 
@@ -83,11 +90,16 @@ def optimize_for_inference(
     `inference/lowering.py`, and repeats what the net did at the first call with that kind of input.
     Layers are called one by one, without a plan, if the net read elements (``item``, ``if x.sum() >
     0``), if any of its layers has hooks, or if plan and net differ on a second input (the first
-    one, reversed).  Layers that are fused lose their hooks.  Plans do not see later changes of the
-    optimised net's weights, other tensors or modes.
+    one, reversed).  Plans do not see later changes of the optimised net's weights, other tensors or
+    modes.
+
+    Fusing runs the net's code twice before the result is computed, and a plan more often: hooks of
+    its layers run each time, for they may be part of what it computes.  Layers that are fused lose
+    theirs.
 
     ``state_dict`` is refused, as weights are no longer what they were: save the net's own, and
-    optimise it again after loading.  ``convcore.save`` of the optimised net itself keeps it whole,
+    optimise it again after loading.  So are conversions (``half``, ``to``) to another dtype or
+    device: convert the net before.  ``convcore.save`` of the optimised net itself keeps it whole,
     for ``convcore.load(file, weights_only=False)``.
 
     With ``precision='bf16'`` results of a plan's convolutions (direct, Winograd's, depthwise,
@@ -198,6 +210,14 @@ class OptimizedModule(nn.Module):
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         refuse_to_save()
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> OptimizedModule:
+        layers = list(self.model.modules())
+        packed = [one.prepacked.weight for one in layers if isinstance(one, PrepackedConv)]
+        kept = [one._array for one in (*self.model.parameters(), *self.model.buffers())]
+        # All of them first: a layer that refuses would leave those before it converted.
+        refuse_to_convert(fn, {array.dtype for array in (*packed, *kept)})
+        return super()._apply(fn, recurse)
 
     def fuse(self, *args: Any) -> None:
         """Trace one run on these inputs, and fuse convolutions with the layers after them."""

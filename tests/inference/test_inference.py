@@ -215,6 +215,45 @@ def test_errors_are_told_in_words(rng):
         fast(np.zeros((2, 3, 5, 5)))
 
 
+@pytest.mark.parametrize("called", [False, True])
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda fast: fast.half(),
+        lambda fast: fast.double(),
+        lambda fast: fast.bfloat16(),
+        lambda fast: fast.to(convcore.float64),
+        lambda fast: fast.type(convcore.float64),
+        lambda fast: fast.to("meta"),
+        lambda fast: fast.to_empty(device="cpu"),
+        lambda fast: nn.Sequential(fast).double(),
+    ],
+)
+def test_conversions_are_refused_and_change_nothing(rng, called, convert):
+    x = image(rng, 2, 3, 5, 5)
+    net = nn.Sequential(nn.Linear(5, 5), nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Conv2d(4, 4, 1))
+    fast = optimize_for_inference(with_statistics(net, rng), *[x] * called)
+    with pytest.raises(RuntimeError, match="Convert the model that it was made of"):
+        convert(fast)
+    assert_same(net, fast, x)
+    assert_same(net, fast, image(rng, 1, 3, 5, 5))
+
+
+def test_layers_that_were_fused_in_place_are_not_converted(rng):
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
+    optimize_for_inference(net, image(rng, 2, 3, 5, 5), inplace=True)
+    with pytest.raises(RuntimeError, match="Convert the model that it was made of"):
+        net.double()
+
+
+def test_conversions_to_what_is_there_are_taken(rng):
+    x = image(rng, 2, 3, 5, 5)
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(36, 2))
+    fast = optimize_for_inference(with_statistics(net, rng), x)
+    assert fast.float().cpu().to("cpu").to(convcore.float32) is fast
+    assert_same(net, fast.to(memory_format=convcore.channels_last), x)
+
+
 def conv() -> nn.Module:
     return nn.Conv2d(4, 4, 3, padding=1)
 
