@@ -13,6 +13,7 @@ from convcore._dtype import float32
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.inspection import table
+from convcore.inspection.optimized import refuse_optimized
 from convcore.inspection.work import multiply_adds
 from convcore.nn.modules.utils import nested_tensors
 
@@ -104,6 +105,8 @@ def summary(
         ``model`` is not a Module.
     ValueError
         ``depth`` is negative.
+    RuntimeError
+        ``model`` was made by `optimize_for_inference`: summarize the net that it was made of.
 
     Notes
     -----
@@ -124,6 +127,7 @@ def summary(
         raise TypeError(f"model must be a Module, got {type(model).__name__}")
     if depth is not None and depth < 0:
         raise ValueError(f"depth must not be negative, got {depth}")
+    refuse_optimized(model, "summary")
     args, kwargs = _arguments(input, dtype), kwargs or {}
     watch = _Watch(model)
     modes = [(module, module.training) for module in model.modules()]

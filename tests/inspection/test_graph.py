@@ -154,6 +154,12 @@ def test_graphviz_that_fails_is_an_error(net, tmp_path, monkeypatch, does, says)
     assert not (tmp_path / "net.svg").exists()
 
 
+def test_optimized_net_is_refused_whose_costs_are_not_known():
+    fast = convcore.optimize_for_inference(models.resnet8())
+    with pytest.raises(RuntimeError, match=r"graph cannot tell .*: give it the model that it was"):
+        pictures.graph(fast, image())
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "words"),
     [

@@ -237,10 +237,12 @@ def test_a_net_in_bfloat16_gets_statistics_pictures_and_its_nan(written, image):
     assert "0.conv2d gets NaN: its parameter 0.weight" in written(net, image.bfloat16())
 
 
-def test_optimized_net_gets_a_report(written, image):
-    net = convcore.optimize_for_inference(small().eval())
-    net(image)
-    assert "(the net)" in rows(written(net, image))
+@pytest.mark.parametrize("called", [False, True])
+def test_optimized_net_is_refused_whose_costs_are_not_known(written, image, tmp_path, called):
+    fast = convcore.optimize_for_inference(small().eval(), *[image] * called)
+    with pytest.raises(RuntimeError, match=r"report cannot tell .*: give it the model that it was"):
+        written(fast, image)
+    assert not any(tmp_path.iterdir())
 
 
 def test_mobilenet_is_below_a_megabyte(written):

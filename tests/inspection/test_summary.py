@@ -169,6 +169,23 @@ def test_wrong_arguments_are_refused():
         convcore.summary(nn.ReLU(), (1,), depth=-1)
 
 
+@pytest.mark.parametrize("called", [False, True])
+def test_optimized_net_is_refused_whose_parameters_are_prepacked(called):
+    net, x = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU()), convcore.rand(1, 1, 5, 5)
+    fast = convcore.optimize_for_inference(net, *[x] * called)
+    for model in (fast, nn.Sequential(fast)):
+        with pytest.raises(RuntimeError, match=r"summary cannot tell .*: give it the model that"):
+            convcore.summary(model, x)
+    assert convcore.summary(net, x).total_params == 20
+
+
+def test_net_that_was_optimized_in_place_is_refused():
+    net, x = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU()), convcore.rand(1, 1, 5, 5)
+    convcore.optimize_for_inference(net, x, inplace=True)
+    with pytest.raises(RuntimeError, match="optimize_for_inference"):
+        convcore.summary(net, x)
+
+
 # The command
 
 

@@ -14,6 +14,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.amp.autocast_mode import autocast
 from convcore.autograd.differentiate import grad
 from convcore.autograd.grad_mode import inference_mode
+from convcore.inspection.optimized import is_optimized
 
 __all__ = [
     "Target",
@@ -177,10 +178,9 @@ def check_recorded(score: Tensor, model: nn.Module) -> None:
     """Raise RuntimeError if the scores have no graph."""
     if score.requires_grad:
         return
-    made = type(model).__name__ == "OptimizedModule"  # a class of a room beside this one
     why = (
         "it was made by optimize_for_inference: explain the model that it was made of"
-        if made
+        if is_optimized(model)
         else "its forward runs under no_grad, or detaches"
     )
     raise RuntimeError(f"the model's result has no gradient by its input: {why}")

@@ -13,6 +13,7 @@ from convcore._hints import hinted, input_of_sizes
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.inspection.attribution._run import explaining
+from convcore.inspection.optimized import refuse_optimized
 from convcore.inspection.pictures._graphviz import drawn, source_of
 from convcore.inspection.reporting._calls import Call, calls_of
 from convcore.inspection.reporting._facts import fresh, times_of
@@ -111,6 +112,8 @@ def graph(
         The arguments are none of the above.
     KeyError
         No call has the name; the message has the nearest.
+    RuntimeError
+        ``model`` was made by `optimize_for_inference`: draw the net that it was made of.
 
     Notes
     -----
@@ -137,6 +140,7 @@ def graph(
         )
     if type(depth) is not int or depth < 1:
         raise ValueError(f"depth must be a number of levels above 0, got {depth!r:.99}")
+    refuse_optimized(model, "graph")
     given = fresh(given)
 
     def run() -> Any:

@@ -14,6 +14,7 @@ from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import Node
 from convcore.autograd.observation import observed
+from convcore.inspection.optimized import is_optimized
 from convcore.inspection.profiling._costs import COSTLY, CostlyCall
 
 __all__ = ["BACKWARD", "ENTER", "LEAVE", "OPERATION", "Operation", "Recorder"]
@@ -192,7 +193,7 @@ def _watched(model: nn.Module) -> list[tuple[str, nn.Module]]:
     for name, module in model.named_modules():
         if inside is not None and name.startswith(inside):
             continue
-        if type(module).__name__ == "OptimizedModule":  # a class of a room beside this one
+        if is_optimized(module):
             inside = f"{name}." if name else ""
         if type(module).forward is not nn.Module.forward:
             found.append((name, module))

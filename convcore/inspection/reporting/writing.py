@@ -9,6 +9,7 @@ from typing import Any
 from convcore import nn
 from convcore._hints import hinted, input_of_sizes
 from convcore._tensor import Tensor
+from convcore.inspection.optimized import refuse_optimized
 from convcore.inspection.reporting._facts import facts_of
 from convcore.inspection.reporting._page import page
 from convcore.serialization.replacing import writing
@@ -53,6 +54,8 @@ def report(
         ``path`` has the suffix of another format.
     OSError
         The file cannot be written.
+    RuntimeError
+        ``model`` was made by `optimize_for_inference`: report on the net that it was made of.
 
     Notes
     -----
@@ -87,6 +90,7 @@ def report(
             TypeError(f"input must be a Tensor or a tuple with one, got {type(input).__name__}"),
             input_of_sizes(given),
         )
+    refuse_optimized(model, "report")
     facts = facts_of(model, given, title or model._get_name(), times)
     text = page(facts).encode("utf-8", "replace")
     with writing(path) as file:
