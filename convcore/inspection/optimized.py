@@ -6,7 +6,9 @@ from convcore import nn
 from convcore.inference import OptimizedModule
 from convcore.inference.layers import PrepackedConv
 
-__all__ = ["is_optimized", "refuse_optimized"]
+__all__ = ["OPTIMIZED", "is_optimized", "refuse_optimized"]
+
+OPTIMIZED = OptimizedModule.__name__  # the type that a row of a table has
 
 
 def is_optimized(module: nn.Module) -> bool:

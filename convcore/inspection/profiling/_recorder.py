@@ -96,6 +96,7 @@ class Recorder:
         self._wrapped: list[tuple[nn.Module, _Forward]] = []
         self._steps: tuple[Node, CostlyCall] | None = None  # whose node is not described yet
         self._running = False
+        self._planned = 0  # calls of optimized nets that go on
         self._modules = list(_watched(model))
 
     def start(self) -> None:
@@ -127,6 +128,7 @@ class Recorder:
         forward, events, thread = module.forward, self.events, self._thread
         own = module.__dict__.get("forward")
         costly = isinstance(module, _COSTLY_MODULES)
+        planned = is_optimized(module)
 
         def timed(*args: Any, **kwargs: Any) -> Any:
             if threading.get_ident() != thread or not self._running:
@@ -134,12 +136,14 @@ class Recorder:
             call = None
             events.append((ENTER, perf_counter_ns(), number))
             self._last = perf_counter_ns()
+            self._planned += planned
             try:
                 result = forward(*args, **kwargs)
                 if costly and not mode.enabled:  # the operation is not recorded
                     call = CostlyCall.of_module(module, args, result)
                 return result
             finally:
+                self._planned -= planned
                 events.append((LEAVE, perf_counter_ns(), call))
                 self._last = perf_counter_ns()
 
@@ -147,6 +151,8 @@ class Recorder:
 
     def _operation(self, node: Node, inputs: tuple, outputs: Any) -> None:
         """Note an operation, which has just been recorded, and have its backward measured."""
+        if self._planned:  # it is of a run that a plan is made from
+            return
         now = perf_counter_ns()
         if self._steps is not None:
             self._describe()

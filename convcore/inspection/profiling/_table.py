@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from convcore.inspection.optimized import OPTIMIZED
+
 if TYPE_CHECKING:
     from convcore.inspection.profiling._tree import ProfileRow
     from convcore.inspection.profiling.profile import Profile
@@ -19,6 +21,10 @@ _ALGORITHM = 14
 _SLOWEST = 3
 _LABEL = 15  # characters before what a line below the tree says
 _WIDEST = 100
+_ONE_STEP = (
+    "a net of optimize_for_inference is one step here, and what it does is not counted; its first "
+    "call of a kind of input makes a plan. Profile the net as it was to see its layers"
+)
 _MUCH_WAITED = 0.05  # of the time
 
 
@@ -75,16 +81,13 @@ def _line(name: str, numbers: tuple[str, ...], algorithm: str) -> str:
 
 def _totals(profile: Profile) -> list[str]:
     rows = profile.rows
-    peak = profile.peak_gflops
     rest = max(0.0, profile.seconds - rows.forward - rows.backward)
-    speed = f"{rows.gflops:.1f} GFLOP/s"
-    beside = f", {rows.gflops / peak:.0%} of a matrix product's {peak:.0f}" if peak else ""
     threads = f"{profile.threads} thread" + ("s" if profile.threads != 1 else "")
     lines = [
         f"Time           {1e3 * rows.forward:.2f} ms forward, {1e3 * rows.backward:.2f} ms "
         f"backward, {1e3 * rest:.2f} ms around them; {threads}",
         f"Multiply-adds  {rows.multiply_adds:,} forward, {rows.backward_multiply_adds:,} backward",
-        f"Speed          {speed}{beside}",
+        f"Speed          {_speed(profile)}",
         f"Memory         {profile.peak_bytes / 2**20:.2f} MiB at the peak, in arrays of 64 KiB "
         "and more",
     ]
@@ -94,10 +97,21 @@ def _totals(profile: Profile) -> list[str]:
     )
     if slowest:
         lines += _labelled("Slowest", slowest)
+    optimized = [row.name or "(model)" for row in rows.all() if row.type == OPTIMIZED]
+    if optimized:
+        lines += _labelled("Note", f"{', '.join(optimized)}: {_ONE_STEP}")
     if profile.waited > _MUCH_WAITED * profile.seconds:
         text = f"threads waited {1e3 * profile.waited:.0f} ms for a core that other programs used: "
         lines += _labelled("Note", text + "times are too long, and the slowest may be others")
     return lines
+
+
+def _speed(profile: Profile) -> str:
+    speed, peak = profile.rows.gflops, profile.peak_gflops
+    if not speed:
+        return "not known: nothing was counted"
+    beside = f", {speed / peak:.0%} of a matrix product's {peak:.0f}" if peak else ""
+    return f"{speed:.1f} GFLOP/s{beside}"
 
 
 def _labelled(label: str, text: str) -> list[str]:

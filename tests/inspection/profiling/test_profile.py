@@ -339,6 +339,30 @@ def test_an_optimized_net_keeps_its_plan():
     assert [row.is_module for row in found.rows.children] == [True]
 
 
+@pytest.mark.parametrize("warm_up", [0, 1])
+def test_an_optimized_net_is_one_step_from_its_first_call_on_and_the_table_says_so(warm_up):
+    x = convcore.rand(1, 1, 28, 28)
+    fast = convcore.optimize_for_inference(models.lenet(), *[x] * warm_up)
+    with inspection.profile(fast) as found:
+        fast(x)
+    assert [(row.name, row.children) for row in found.rows.children] == [("", [])]
+    told = " ".join(str(found).split())
+    assert "(model): a net of optimize_for_inference is one step here" in told
+    assert "0.0 GFLOP/s" not in told and "Speed not known" in told
+    assert max(map(len, str(found).splitlines())) <= 100
+
+
+def test_operations_beside_an_optimized_net_are_seen():
+    x = convcore.rand(2, 1, 28, 28)
+    whole = nn.Sequential(convcore.optimize_for_inference(models.lenet()), nn.Linear(10, 3))
+    with inspection.profile(whole) as found:
+        whole(x)
+    names = [row.name for row in found.rows.all()]
+    assert names == ["", "", "0", "1", "1.t", "1.addmm"]
+    assert found.multiply_adds == 60
+    assert "Note           0: a net of optimize_for_inference" in str(found)
+
+
 def test_a_profile_keeps_neither_the_net_nor_the_graph():
     net, x = Block(), convcore.rand(1, 3, 4, 4)
     with inspection.profile(net) as found:
