@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _misnamed, nn
+from convcore._dtype import bfloat16, float16
 from convcore._hints import hinted
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
@@ -278,7 +279,7 @@ def _copies(args: tuple[Any, ...]) -> tuple[Any, ...]:
 def _fused(trace: Trace, run: Run) -> dict[int, nn.Module]:
     """Return the replacements of a convolution and of the layers fused into it, by their ids."""
     conv: Any = run.layer
-    if conv.padding_mode != "zeros" or conv.weight._array.dtype == np.float16:
+    if conv.padding_mode != "zeros" or conv.weight.dtype in (float16, bfloat16):
         return {}
     replaced: dict[int, nn.Module] = {}
     norm, activation = None, None

@@ -358,9 +358,10 @@ def test_inputs_are_changed_as_often_as_the_net_does(rng):
     assert convcore.equal(a, b)
 
 
-def test_float16_stays(rng):
-    net = nn.Sequential(conv(), nn.ReLU()).half().eval()
-    x = image(rng, 2, 4, 6, 6).half()
+@pytest.mark.parametrize("dtype", [convcore.float16, convcore.bfloat16])
+def test_dtypes_of_two_bytes_stay(rng, dtype):
+    net = nn.Sequential(conv(), nn.ReLU()).to(dtype).eval()
+    x = image(rng, 2, 4, 6, 6).to(dtype)
     fast = optimize_for_inference(net, x)
     assert kinds(fast) == ["Conv2d", "ReLU"]
     with convcore.no_grad():
