@@ -72,10 +72,10 @@ class find_nan:
     Notes
     -----
     Every result is read once, so a pass takes up to several times its usual time. Values that are
-    given, as -inf to ``masked_fill``, are not made: only a NaN among the inputs is an error at the
-    function that reads it. `autograd.detect_anomaly` is on meanwhile: it finds NaN in the
-    gradients of what is not seen here, such as `autograd.Function`, and warns with the traceback of
-    the forward call.
+    given, as -inf to ``masked_fill``, are not made: only a NaN among the inputs, or an infinity in
+    a parameter of ``model``, is an error at the function that reads it. `autograd.detect_anomaly`
+    is on meanwhile: it finds NaN in the gradients of what is not seen here, such as
+    `autograd.Function`, and warns with the traceback of the forward call.
 
     Examples
     --------
@@ -175,10 +175,13 @@ class find_nan:
     def _check(self, where: _Where, made: _Range, given: list[Tensor], args: tuple) -> None:
         """Raise if a result is not finite and its inputs were."""
         for tensor, one in zip(given, where.inputs, strict=True):
+            name = self._tensors.get(id(tensor))
             if one.nan and made.nan:
-                name = self._tensors.get(id(tensor))
                 what = f"its parameter {name}" if name else "one of its inputs"
                 raise where.error(f"gets NaN: {what} has it already")
+            learned = isinstance(tensor, nn.Parameter)  # a buffer may be a mask of -inf
+            if name and learned and self._inf and one.inf and (made.inf or made.nan):
+                raise where.error(f"gets an infinity: its parameter {name} has it already")
         infinite = any(one.inf for one in where.inputs) or any(map(_is_infinite, args))
         if made.nan:
             raise where.error("made NaN")

@@ -84,6 +84,28 @@ def test_what_was_there_before_is_named():
         net(convcore.ones(1, 2))
 
 
+def test_an_infinite_parameter_is_named_and_a_mask_is_not():
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+            self.register_buffer("mask", convcore.tensor([0.0, -float("inf")]))
+
+        def forward(self, x):
+            return (self.layer(x) + self.mask).softmax(-1)
+
+    net = Masked()
+    with inspection.find_nan(net):
+        net(convcore.ones(1, 2))
+    with convcore.no_grad():
+        net.layer.weight[0, 1] = float("inf")
+    with (
+        pytest.raises(inspection.NonFiniteError, match=r"layer.linear gets an infinity: its param"),
+        inspection.find_nan(net),
+    ):
+        net(convcore.ones(1, 2))
+
+
 def test_a_loss_outside_the_net_is_seen():
     with (
         pytest.raises(inspection.NonFiniteError, match=r"^log made an infinity"),
