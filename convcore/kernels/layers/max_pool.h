@@ -266,11 +266,24 @@ INLINE void OF(copy_bytes)(uint8_t *to, const uint8_t *from, ptrdiff_t count)
 
 #undef MOVE
 
-INLINE void OF(max_pool_nchw)(const convcore_max_pool *m, const ptrdiff_t stride, const T *x,
-                              ptrdiff_t d, ptrdiff_t h, T *y, uint8_t *out, T *scratch)
+/* `windows_nchw` for the line's stride; the common ones are constants to the compiler. */
+INLINE void OF(windows_at_stride)(const convcore_max_pool *m, const T *x, ptrdiff_t d, ptrdiff_t h,
+                                  T *scratch, OF(window) *found)
+{
+    const ptrdiff_t stride = m->axis[2].stride;
+    if (stride == 1)
+        OF(windows_nchw)(m, 1, x, d, h, scratch, found);
+    else if (stride == 2)
+        OF(windows_nchw)(m, 2, x, d, h, scratch, found);
+    else
+        OF(windows_nchw)(m, stride, x, d, h, scratch, found);
+}
+
+static void OF(max_pool_nchw)(const convcore_max_pool *m, const T *x, ptrdiff_t d, ptrdiff_t h,
+                              T *y, uint8_t *out, T *scratch)
 {
     OF(window) window;
-    OF(windows_nchw)(m, stride, x, d, h, scratch, &window);
+    OF(windows_at_stride)(m, x, d, h, scratch, &window);
     for (ptrdiff_t p = 0; p < m->axis[2].out; p += PIECE) {
         const ptrdiff_t left = m->axis[2].out - p, count = left < PIECE ? left : PIECE;
         T best[PIECE];
@@ -320,12 +333,8 @@ static void OF(max_pool)(const convcore_max_pool *m, const void *from, ptrdiff_t
     else if (W->out < LEAST_WINDOWS || !W->stride)
         for (ptrdiff_t w = 0; w < W->out; w++)
             OF(max_of_window)(m, x, d, h, w, y + w, out ? out + w : NULL);
-    else if (W->stride == 1)
-        OF(max_pool_nchw)(m, 1, x, d, h, y, out, scratch);
-    else if (W->stride == 2)
-        OF(max_pool_nchw)(m, 2, x, d, h, y, out, scratch);
     else
-        OF(max_pool_nchw)(m, W->stride, x, d, h, y, out, scratch);
+        OF(max_pool_nchw)(m, x, d, h, y, out, scratch);
 }
 
 /* ---- the gradient ---- */
