@@ -13,7 +13,7 @@ from convcore._dtype import float32
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.inspection import table
-from convcore.inspection.optimized import refuse_optimized
+from convcore.inspection._optimized import refuse_optimized
 from convcore.inspection.work import multiply_adds
 from convcore.nn.modules.utils import nested_tensors
 

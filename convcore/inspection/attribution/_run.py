@@ -14,7 +14,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.amp.autocast_mode import autocast
 from convcore.autograd.differentiate import grad
 from convcore.autograd.grad_mode import inference_mode
-from convcore.inspection.optimized import is_optimized
+from convcore.inspection._optimized import is_optimized
 
 __all__ = [
     "Target",

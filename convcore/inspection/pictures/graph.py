@@ -12,8 +12,8 @@ from convcore import nn
 from convcore._hints import hinted, input_of_sizes
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
+from convcore.inspection._optimized import refuse_optimized
 from convcore.inspection.attribution._run import explaining
-from convcore.inspection.optimized import refuse_optimized
 from convcore.inspection.pictures._graphviz import drawn, source_of
 from convcore.inspection.reporting._calls import Call, calls_of
 from convcore.inspection.reporting._facts import fresh, times_of

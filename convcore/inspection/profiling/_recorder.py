@@ -14,7 +14,7 @@ from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import Node
 from convcore.autograd.observation import observed
-from convcore.inspection.optimized import is_optimized
+from convcore.inspection._optimized import is_optimized
 from convcore.inspection.profiling._costs import COSTLY, CostlyCall
 
 __all__ = ["BACKWARD", "ENTER", "LEAVE", "OPERATION", "Operation", "Recorder"]

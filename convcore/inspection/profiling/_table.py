@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from convcore.inspection.optimized import OPTIMIZED
+from convcore.inspection._optimized import OPTIMIZED
 
 if TYPE_CHECKING:
     from convcore.inspection.profiling._tree import ProfileRow

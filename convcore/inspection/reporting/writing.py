@@ -9,7 +9,7 @@ from typing import Any
 from convcore import nn
 from convcore._hints import hinted, input_of_sizes
 from convcore._tensor import Tensor
-from convcore.inspection.optimized import refuse_optimized
+from convcore.inspection._optimized import refuse_optimized
 from convcore.inspection.reporting._facts import facts_of
 from convcore.inspection.reporting._page import page
 from convcore.serialization.replacing import writing

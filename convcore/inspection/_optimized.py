@@ -6,8 +6,6 @@ from convcore import nn
 from convcore.inference import OptimizedModule
 from convcore.inference.layers import PrepackedConv
 
-__all__ = ["OPTIMIZED", "is_optimized", "refuse_optimized"]
-
 OPTIMIZED = OptimizedModule.__name__  # the type that a row of a table has
 
 
