@@ -17,7 +17,7 @@ below it (tests/test_layering.py); from the bottom up:
     autograd/       graph, backward pass, hooks; knows no arithmetic
     functions/      differentiable functions on tensors; plumbing in functions/_support/
     distributed/    process groups and collectives on MPI
-    nn/ optim/ utils/ amp/ backends/ cuda/ overrides.py   modules, optimizers, data, switches
+    nn/ optim/ utils/ amp/ backends/ cpu/ cuda/ overrides.py   modules, optimizers, data, switches
     func/                           function transforms
     linalg.py special.py distributions/             PyTorch's rooms of mathematics
     multiprocessing/ futures.py     processes that share tensors, values that come later
@@ -77,6 +77,7 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore import amp as amp
     from convcore import autograd as autograd
     from convcore import backends as backends
+    from convcore import cpu as cpu
     from convcore import cuda as cuda
     from convcore import distributed as distributed
     from convcore import distributions as distributions
@@ -133,7 +134,7 @@ __version__ = "0.1.0"
 
 # Rooms that are attributes of the package, as `convcore.nn` is.
 _ROOMS = (
-    *("amp", "autograd", "backends", "cuda", "engine", "nn", "optim", "overrides", "random"),
+    *("amp", "autograd", "backends", "cpu", "cuda", "engine", "nn", "optim", "overrides", "random"),
     *(
         "distributed",
         "distributions",

@@ -34,7 +34,7 @@ FLOORS = (
         *("nn", "utils", "backends", "amp", "overrides"),
         *("multiprocessing", "linalg", "special", "distributions", "testing"),
     ),
-    ("optim", "func", "cuda"),
+    ("optim", "func", "cpu cuda"),
     ("__init__",),  # the package itself: the front door to all that is below it
     ("inference", "serialization", "models", "demo"),
     ("hub", "inspection", "onnx"),

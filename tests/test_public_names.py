@@ -15,6 +15,7 @@ ROOMS = (
     "convcore.autograd",
     "convcore.autograd.functional",
     "convcore.autograd.graph",
+    "convcore.cpu",
     "convcore.cuda",
     "convcore.futures",
     "convcore.multiprocessing",

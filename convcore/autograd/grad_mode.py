@@ -10,7 +10,7 @@ import inspect
 import threading
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from convcore import _recording
 from convcore.kernels.runtime._restoring import Restoring, undo
@@ -69,7 +69,18 @@ _SET: dict[bool, tuple] = {
 }
 
 
-class _Context(Restoring):
+class _Uncalled(type):
+    """The type of contexts whose error says so where their parentheses were forgotten."""
+
+    def __enter__(cls) -> NoReturn:
+        name = cls.__name__
+        raise TypeError(f"the context needs parentheses: with {name}(), got the class {name}")
+
+    def __exit__(cls, *_: Any) -> None:
+        """Exist: Python looks for it before it enters."""
+
+
+class _Context(Restoring, metaclass=_Uncalled):
     """A context manager that also decorates functions and generator functions.
 
     Subclasses set the mode in `_enter`; the mode before is restored at the end.

@@ -112,7 +112,9 @@ def _axes(file: Path) -> list[Any]:
         raise ValueError(f"{file}: reading it takes pip install 'convcore[onnx]'") from None
     try:
         graph = onnx.load(str(file), load_external_data=False).graph
-    except Exception as error:  # of protobuf, of the system
+    except OSError as error:
+        raise ValueError(f"{file}: {error.strerror or error}") from None
+    except Exception as error:  # of protobuf
         raise ValueError(f"{file} cannot be read: {error}") from None
     constants = {each.name for each in graph.initializer}
     inputs = [each for each in graph.input if each.name not in constants]

@@ -58,6 +58,8 @@ _PROGRAMS = ("run", "watch")
 
 def _run(argv: Sequence[str] | None) -> int:
     given = sys.argv[1:] if argv is None else list(argv)
+    if given[:1] == ["help"]:  # as git's
+        given = [*given[1:], "--help"]
     arguments = _parser().parse_args(given, argparse.Namespace(argv=given))
     if arguments.command is None:
         print(overview())

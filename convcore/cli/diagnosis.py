@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from convcore._hints import nearest
 from convcore.cli.machine import LEVELS, cpu_level
 
 # OpenBLAS's names of its kernels, by the newest instruction set that they use.
@@ -119,6 +120,18 @@ def _busy_machine(facts: Facts) -> Iterator[str]:
     )
 
 
+# Read when convcore is imported, and those of setup.py when it is built.
+_OWN = ("CONVCORE_ISA", "CONVCORE_OPENMP", "CONVCORE_LIMITED_API", "CONVCORE_DEBUG")
+
+
+def _unknown_variables(facts: Facts) -> Iterator[str]:
+    for name in facts.variables:
+        if name.startswith("CONVCORE_") and name not in _OWN:
+            meant = nearest(name, _OWN)
+            mend = f"did you mean {meant}?" if meant else f"unset it; there is {', '.join(_OWN)}"
+            yield f"Nothing reads the variable {name}. Mend: {mend}"
+
+
 _CHECKS: tuple[Callable[[Facts], Iterator[str]], ...] = (
     _old_kernel,
     _block_size,
@@ -127,4 +140,5 @@ _CHECKS: tuple[Callable[[Facts], Iterator[str]], ...] = (
     _two_openmps,
     _too_many_threads,
     _busy_machine,
+    _unknown_variables,
 )

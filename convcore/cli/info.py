@@ -15,6 +15,7 @@ from convcore.cli.terminal import columns, fitted
 _WIDEST = 96
 
 _VARIABLES = (
+    "CONVCORE_ISA",
     "OPENBLAS_CORETYPE",
     "OPENBLAS_L2_SIZE",
     "OPENBLAS_NUM_THREADS",

@@ -76,7 +76,13 @@ class TrainingState:
     (True, 2, 8)
     """
 
-    def __init__(self, **parts: Any) -> None:
+    def __init__(self, *unnamed: Any, **parts: Any) -> None:
+        if unnamed:
+            kind = type(unnamed[0]).__name__
+            raise TypeError(
+                "TrainingState takes its parts by names, as in TrainingState(model=net, "
+                f"optimizer=adam), got {kind} without one"
+            )
         self.epoch = self.step = 0
         self.extra: dict[Any, Any] = {}
         self._parts = {name: (part, *_access(name, part)) for name, part in parts.items()}

@@ -68,6 +68,7 @@ PAGES = {
     ),
     "random": ("Random numbers", "random random.rejection"),
     "amp": ("Mixed precision", "amp amp.autocast_mode"),
+    "cpu": ("The CPU as a device", "cpu"),
     "cuda": ("The device that is not there", "cuda"),
     "multiprocessing": (
         "Processes",

@@ -7,6 +7,8 @@ import threading
 
 import pytest
 
+import convcore
+
 
 def test_recording_is_on_at_first(lib):
     assert lib.is_grad_enabled()
@@ -325,3 +327,13 @@ def test_decorated_classes_are_warned_of(lib):
                 self.seen = lib.is_grad_enabled()
 
     assert not Recorder().seen
+
+
+@pytest.mark.parametrize("context", ["no_grad", "enable_grad", "inference_mode"])
+def test_forgotten_parentheses_are_named(context):
+    with (
+        pytest.raises(TypeError, match=rf"needs parentheses: with {context}\(\)"),
+        getattr(convcore, context),
+    ):
+        pass
+    assert convcore.is_grad_enabled()

@@ -64,9 +64,10 @@ def test_files_that_cannot_be_timed_are_refused(text, sizes, words, tmp_path):
 
 def test_files_that_cannot_be_read_are_refused(tmp_path, capsys):
     (tmp_path / "broken.onnx").write_bytes(b"\xff" * 99)
-    for name in ("broken.onnx", "none.onnx"):
-        assert cli.main(["bench", "--nets", str(tmp_path / name), "--peers", "none"]) == 2
-        assert f"{name} cannot be read" in capsys.readouterr().err
+    for said in ("broken.onnx cannot be read", "none.onnx: No such file or directory"):
+        file = str(tmp_path / said.split(":")[0].split()[0])
+        assert cli.main(["bench", "--nets", file, "--peers", "none"]) == 2
+        assert said in capsys.readouterr().err
 
 
 def test_only_inference_and_only_readers(free):

@@ -117,6 +117,8 @@ def test_diagnosis_is_silent_about_a_healthy_machine():
         ({"openmp_runtimes": ("libgomp.so", "libiomp5.so")}, ("2 OpenMP", "libiomp5.so")),
         ({"busy": 2.1, "present": 2}, ("2.1 CPUs busy", "of 2", "OMP_WAIT_POLICY=passive")),
         ({"variables": {"OMP_NUM_THREADS": "8,4"}}, ("OMP_NUM_THREADS=8", "2 CPUs")),
+        ({"variables": {"CONVCORE_IAS": "avx2"}}, ("CONVCORE_IAS", "did you mean CONVCORE_ISA?")),
+        ({"variables": {"CONVCORE_X": "1"}}, ("CONVCORE_X", "unset it; there is CONVCORE_")),
     ],
 )
 def test_diagnosis_names_the_trouble_and_its_remedy(change, words):
@@ -245,7 +247,7 @@ def test_missing_word_is_asked_for_with_its_choices(command, choices, capsys):
         (["bench", "--algorithm", "im2kol"], "did you mean im2col?"),
         (["bench", "--algorithm", "winograd", "--strict"], "without Winograd"),
         (["bench", "--plot", "x.doc"], "cannot write a picture"),
-        (["bench", "--compare", "/no/such/file.json"], "No such file"),
+        (["bench", "--compare", "/no/such/file.json"], "/no/such/file.json: No such file"),
         (["bench", "--compare", __file__], "test_cli.py"),
         (["bench", "--isa", "avx2", "--env", "keep"], "one of the two"),
         (["bench", "--json", "/no/such/directory/x.json"], "no directory"),
@@ -272,6 +274,7 @@ def test_unusable_argument_is_one_sentence(arguments, word, capsys):
     [
         (["verify", "--seed", "-1"], "argument --seed: must be a whole number below 2**32"),
         (["inspect", "lenet", "--seed", "1" + 22 * "0"], "must be a whole number below 2**32"),
+        (["summary", "lenet", "--depth", "x"], "--depth: must be a whole number above 0, got 'x'"),
         (["bench", "--nets", ","], "argument --nets: must be names"),
         (["run-model", "x.onnx", "-i", "x.jpg", "--std", "1,0,1"], "must be above 0"),
         (["run-model", "x.onnx", "-i", "x.jpg", "--mean", "nan"], "must be numbers"),

@@ -50,6 +50,17 @@ def test_every_command_of_the_overview_is_one(capsys):
             assert callable(parser.parse_args(shlex.split(command)).run)
 
 
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [(["help"], "usage: convcore "), (["help", "plan"], "usage: convcore plan ")],
+)
+def test_help_is_a_word_too(words, shown, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(shown)
+
+
 def test_version(capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(["--version"])

@@ -107,7 +107,7 @@ def test_arrays_by_name(tmp_path, capsys):
 REFUSED = {
     "no net": (["no.onnx", "--input", "x.npy"], "no.onnx: No such file"),
     "no net at all": (["x.npy", "--input", "x.npy"], "x.npy:"),
-    "no input": (["net.onnx", "--input", "no.npy"], "no.npy: no such file"),
+    "no input": (["net.onnx", "--input", "no.npy"], "no.npy: No such file"),
     "no picture": (["net.onnx", "--input", "names.png"], "names.png: this is no picture"),
     "no arrays": (["net.onnx", "--input", "broken.npy"], "broken.npy: no arrays can be read"),
     "another kind": (["net.onnx", "--input", "x.txt"], "allowed are files that end in .npy"),

@@ -67,7 +67,7 @@ def test_of_a_script_that_failed_only_its_own_message_is_shown(end, tmp_path):
     ("arguments", "text"),
     [
         ([], "name a script"),
-        (["nowhere.py"], "there is no file"),
+        (["nowhere.py"], "nowhere.py: No such file"),
         (["net.onnx"], "'net.onnx' is no Python script: `convcore run-model` and"),
         (["--every", "-1", "x.py"], "--every takes seconds"),
         (["--every", "nan", "x.py"], "--every takes seconds"),

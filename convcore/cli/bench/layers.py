@@ -218,7 +218,7 @@ def _older_run(file: Path | None) -> dict[str, Any] | None:
         data = json.loads(file.read_text(encoding="utf-8"))
         check_readable(data)
     except OSError as error:
-        raise UsageError(f"--compare: {error}") from None
+        raise UsageError(f"--compare: {file}: {error.strerror or error}") from None
     except ValueError as error:
         raise UsageError(f"--compare: {file} {error}") from None
     return data

@@ -56,7 +56,7 @@ def read_picture(
         with Image.open(file) as opened:
             shown = ImageOps.exif_transpose(opened).convert(_MODES[int(channels)])
     except FileNotFoundError:
-        raise UsageError(f"{file}: no such file") from None
+        raise UsageError(f"{file}: No such file or directory") from None
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise UsageError(f"{file}: this is no picture that Pillow can read: {error}") from None
     before = shown.size

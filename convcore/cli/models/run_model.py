@@ -113,7 +113,7 @@ def _inputs(arguments: argparse.Namespace, infos: Sequence[Any]) -> list[Any]:
     try:
         found = _arrays(file, names[0])
     except FileNotFoundError:
-        raise UsageError(f"{file}: no such file") from None
+        raise UsageError(f"{file}: No such file or directory") from None
     except Exception as error:  # zipfile, zlib and NumPy have errors of all kinds
         raise UsageError(f"{file}: no arrays can be read: {one_line(error)}") from None
     if sorted(found) != sorted(names):

@@ -7,7 +7,7 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-from convcore.cli.errors import UsageError
+from convcore.cli.errors import UsageError, count
 from convcore.cli.models.files import one_line, open_with_zeros
 from convcore.cli.parser import nearest
 from convcore.cli.terminal import fitted
@@ -46,7 +46,7 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--dtype", choices=DTYPES, default="float32")
     parser.add_argument(
         "--depth",
-        type=int,
+        type=count,
         metavar="N",
         help="depth of the table: 1 shows the net's direct children",
     )

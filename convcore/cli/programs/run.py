@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _require_program(path: str) -> None:
     if not os.path.exists(path):
-        raise UsageError(f"there is no file {path!r}")
+        raise UsageError(f"{path}: No such file or directory")
     if os.path.isdir(path) and not os.path.exists(os.path.join(path, "__main__.py")):
         raise UsageError(f"{path!r} is a directory without a __main__.py")
     if os.path.splitext(path)[1].lower() in (".onnx", ".pt", ".pth", ".safetensors"):

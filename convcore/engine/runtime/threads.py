@@ -19,7 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from convcore.engine.geometry import index
+from convcore.engine.geometry import shown
+from convcore.engine.integers import as_int
 from convcore.engine.runtime.cpus import cpu_limit
 from convcore.kernels.runtime import _threads
 
@@ -97,9 +98,10 @@ def set_num_threads(n: int) -> None:
     1
     >>> convcore.set_num_threads(before)
     """
-    if isinstance(n, bool):
-        raise TypeError("n must be an int, got bool")
-    n = index("n", n)
+    try:
+        n = as_int(n)
+    except TypeError:
+        raise TypeError(f"n must be an int, got {shown(n)}") from None
     if n < 1:
         raise ValueError(f"n must be at least 1, got {n}")
     _threads.set_limit(n, LEAST_PARALLEL_WORK)
