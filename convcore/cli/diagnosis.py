@@ -121,15 +121,17 @@ def _busy_machine(facts: Facts) -> Iterator[str]:
 
 
 # Read when convcore is imported, and those of setup.py when it is built.
-_OWN = ("CONVCORE_ISA", "CONVCORE_OPENMP", "CONVCORE_LIMITED_API", "CONVCORE_DEBUG")
+_PREFIX, _OWN = "CONVCORE_", ("ISA", "OPENMP", "LIMITED_API", "DEBUG")
 
 
 def _unknown_variables(facts: Facts) -> Iterator[str]:
     for name in facts.variables:
-        if name.startswith("CONVCORE_") and name not in _OWN:
-            meant = nearest(name, _OWN)
-            mend = f"did you mean {meant}?" if meant else f"unset it; there is {', '.join(_OWN)}"
-            yield f"Nothing reads the variable {name}. Mend: {mend}"
+        if not name.startswith(_PREFIX) or name.removeprefix(_PREFIX) in _OWN:
+            continue
+        meant = nearest(name.removeprefix(_PREFIX), _OWN, 0.6)
+        known = [_PREFIX + one for one in ([meant] if meant else _OWN)]
+        mend = f"did you mean {known[0]}?" if meant else f"unset it; there is {', '.join(known)}"
+        yield f"Nothing reads the variable {name}. Mend: {mend}"
 
 
 _CHECKS: tuple[Callable[[Facts], Iterator[str]], ...] = (
