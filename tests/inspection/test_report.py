@@ -18,6 +18,7 @@ from convcore.inspection.profiling import ProfileRow
 from convcore.inspection.reporting import _charts
 from convcore.inspection.reporting._boxes import boxes_of
 from convcore.inspection.reporting._calls import INPUT, calls_of
+from convcore.inspection.reporting._facts import times_of
 
 SITE_IN_BROWSER = Path(__file__).parents[1] / "docs" / "site_in_browser.py"
 VOID = {"meta", "link", "img"}
@@ -161,6 +162,13 @@ def test_times_are_there_only_when_asked_for(written, image):
     assert "Flame graph" not in written(small(), image)
     text = written(small(), image, times=True)
     assert 'aria-label="Flame graph"' in text and re.search(r"[\d.]+ m?s forward", text)
+
+
+@pytest.mark.parametrize("net", [small, lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())])
+def test_times_are_of_the_net_alone(net, image):
+    model = net()
+    measured, _, _ = times_of(model, (image,), lambda: model(image))
+    assert [row.type for row in measured.rows.children] == ["Sequential"]
 
 
 def test_slivers_of_a_flame_graph_are_one_bar_and_named():

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from convcore import nn
+from convcore import nn, ones_like, zeros_like
 from convcore._dtype import INEXACT, bfloat16
 from convcore._tensor import Tensor
 from convcore.autograd.differentiate import grad
-from convcore.inspection.attribution._run import scores
 from convcore.inspection.capturing import capture
 from convcore.inspection.nonfinite import NonFiniteError, find_nan
 from convcore.inspection.watching.calls import leaves
 from convcore.inspection.watching.statistics import NAMES, statistics
 
-__all__ = ["Values", "array_of", "first_nonfinite", "score_of", "values_of"]
+__all__ = ["Values", "array_of", "first_nonfinite", "starts_of", "values_of"]
 
 
 @dataclass
@@ -38,18 +37,24 @@ class Values:
     scores: np.ndarray | None = None
 
 
-def score_of(result: Any) -> Tensor | None:
-    """Return what gradients are taken of: the sum of the images' largest class scores.
+def starts_of(result: Any) -> dict[Tensor, Tensor]:
+    """Return the tensors that gradients are taken of, and the gradients to start with.
 
-    Of another result than (N, C), the sum of all floating-point elements; None if it has none.
+    They are those of the sum of the images' largest class scores; of another result than (N, C), of
+    the sum of all floating-point elements.  Nothing is computed here that a profile would show.
     """
-    if is_scores(result):
-        return scores(result, None).sum()
-    floats = [one for _, one in leaves("", result) if one.is_floating_point()]
-    total: Any = None
-    for one in floats:
-        total = one.sum() if total is None else total + one.sum()
-    return total
+    found = [one for _, one in leaves("", result) if one.is_floating_point() and one.requires_grad]
+    if not is_scores(result):
+        return {one: ones_like(one, requires_grad=False) for one in found}
+    return {one: _largest(one) for one in found}
+
+
+def _largest(scores: Tensor) -> Tensor:
+    """Return 1 where a row of class scores is largest, 0 elsewhere."""
+    found = zeros_like(scores, requires_grad=False)
+    rows = np.arange(scores.shape[0])
+    found._array[rows, array_of(scores).argmax(axis=1)] = 1
+    return found
 
 
 def is_scores(result: Any) -> bool:
@@ -60,12 +65,12 @@ def is_scores(result: Any) -> bool:
 def gradients(model: nn.Module, given: tuple, run: Callable[[], Any]) -> tuple[Any, dict]:
     """Run a net forward and backward; return its result, and its parameters' gradients by name."""
     result = run()
-    score = score_of(result)
-    if score is None or not score.requires_grad:
+    starts = starts_of(result)
+    if not starts:
         return result, {}
     named = [(name, one) for name, one in model.named_parameters() if one.requires_grad]
     asked = [one for _, one in named] + [x for x in _tensors(given) if x.requires_grad]
-    found = grad(score, asked, allow_unused=True)
+    found = grad([*starts], asked, [*starts.values()], allow_unused=True)
     return result, {
         name: one for (name, _), one in zip(named, found, strict=False) if one is not None
     }
