@@ -28,7 +28,7 @@ def prepare(sweep, spec, kept=False):
 
 def test_sweep_times_the_values_that_make_another_plan(sweep):
     present = winograd.BLOCK_BYTES
-    make = prepare(sweep, "2,32,32,32,32,3,1,1")
+    make = prepare(sweep, "8,32,32,32,32,3,1,1")
     values = (present, present // 16, present + 1)
     found = sweep._compare(sweep._constant("winograd.BLOCK_BYTES"), values, make, 1)
     assert list(found) == [present // 16]
