@@ -159,6 +159,8 @@ def not_a_tensor(value: Any) -> str:
         return "make a tensor of the array: torch.from_numpy(x), and .float() for float32"
     if isinstance(value, type):
         return f"that is the class: make an object of it, {value.__name__}()"
+    if isinstance(value, tuple) and (of_sizes := input_of_sizes(value)):
+        return f"make a tensor of the numbers: torch.tensor(x); {of_sizes}"
     if isinstance(value, bool | int | float | list | tuple):
         return f"make a tensor of the {type(value).__name__}: torch.tensor(x)"
     return ""
@@ -258,7 +260,8 @@ def no_graph(inexact: bool, enabled: bool) -> str:
         return "gradients are not recorded here: compute and call backward outside torch.no_grad()"
     return (
         "no leaf that it was computed from requires grad (set requires_grad=True on one before), "
-        "or it was computed under torch.no_grad(), or from .detach(), .data, .item() or .numpy()"
+        "or it was computed under torch.no_grad(), by a net of optimize_for_inference, or from "
+        ".detach(), .data, .item() or .numpy()"
     )
 
 

@@ -41,7 +41,7 @@ def missing_name(module: str, name: str) -> AttributeError | ImportError:
     compat: ModuleType = importlib.import_module("convcore.compat.errors")
     room = module.replace("convcore", "torch", 1)
     why = compat.explanation(room, name)
-    meant = "" if why else _nearest_in(module, name)
+    meant = "" if why else nearest_in(module, name)
     why = why or ("" if meant else compat.out_of_scope(f"{room}.{name}"))
     if _is_imported_from(module) and f"{module}.{name}" not in sys.modules:
         return hinted(_not_imported(module, name, meant), why)
@@ -52,7 +52,7 @@ def missing_name(module: str, name: str) -> AttributeError | ImportError:
 
 
 @functools.lru_cache(1024)  # programs ask again and again whether a name is there
-def _nearest_in(module: str, name: str) -> str:
+def nearest_in(module: str, name: str) -> str:
     """Return the name that was meant: the same in a module of this one, or one that is near."""
     found = sys.modules[module]
     for room, inner in vars(found).items():  # functional.relu for nn.relu

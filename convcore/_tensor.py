@@ -274,6 +274,8 @@ class Tensor:
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if value is not True and value is not False:
+            raise RuntimeError(f"requires_grad must be a bool, got {value!r:.99}")
         if not self.is_leaf:
             hint = (
                 ""
@@ -291,7 +293,7 @@ class Tensor:
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not "
                 "allowed."
             )
-        self._requires_grad = bool(value)
+        self._requires_grad = value
 
     @property
     def grad_fn(self) -> Any:

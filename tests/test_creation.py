@@ -148,6 +148,9 @@ def test_gradients_of_integers_are_refused():
     for make in makers:
         with pytest.raises(RuntimeError, match=text):
             make()
+    for given in ("no", 1, None):
+        with pytest.raises(TypeError, match="'requires_grad' must be bool, not "):
+            _creation.zeros(3, requires_grad=given)
     assert _creation.zeros(2, dtype=_dtype.complex64, requires_grad=True).requires_grad
     assert _creation.arange(3.0, requires_grad=True).requires_grad
 

@@ -29,9 +29,14 @@ def leaf(
     ------
     RuntimeError
         ``requires_grad`` is set for integers or bools.
+    TypeError
+        It is no bool.
     NotImplementedError
         The array is on meta, and the ``device`` is another one.
     """
+    if requires_grad is not False and requires_grad is not True:
+        kind = type(requires_grad).__name__
+        raise TypeError(f"argument 'requires_grad' must be bool, not {kind}")
     if is_meta(device):
         array = meta(array.shape, array.dtype)
     elif device is not None and isinstance(array, MetaArray):

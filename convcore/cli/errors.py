@@ -21,6 +21,13 @@ def count(text: str) -> int:
     return int(text)
 
 
+def whole_number(text: str) -> int:
+    """Parse a whole number, 0 included."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"must be a whole number, 0 or above, got {text!r}")
+    return int(text)
+
+
 def seed(text: str) -> int:
     """Parse a seed of random numbers, which all that draws here takes."""
     if not text.isascii() or not text.isdigit() or int(text) >= 2**32:

@@ -104,6 +104,10 @@ class Facade(types.ModuleType):
         return f"<module {self.__name__!r}: convcore in PyTorch's place>"
 
 
+# Python's own errors name the type: of torch.optim.adam(...) they say "'module' object".
+Facade.__name__ = types.ModuleType.__name__
+
+
 def _is_shown(source: types.ModuleType, name: str, module: types.ModuleType) -> bool:
     """Return whether a module is a name of `source`, not only imported there as NumPy is."""
     if module.__name__ == f"{source.__name__}.{name}":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
+from convcore import _misnamed
 from convcore.compat import names, scope
 
 
@@ -31,12 +34,33 @@ class MissingLibraryError(NotInConvcoreError, OSError):
 
 def missing_attribute(module: str, name: str) -> AttributeError:
     """Return the error of a name that a module, or a class such as torch.Tensor, has not."""
-    if names.is_public(module, name) or scope.reason(f"{module}.{name}"):
+    if names.is_public(module, name):
+        return MissingAttributeError(explain(f"{module}.{name}"), name=name)
+    if meant := _meant(module, name):
+        return MissingAttributeError(f"{module} has no attribute {name!r}{meant}", name=name)
+    if scope.reason(f"{module}.{name}"):
         return MissingAttributeError(explain(f"{module}.{name}"), name=name)
     return MissingAttributeError(
         f"{module} has no attribute {name!r}, neither in convcore nor in PyTorch {names.VERSION}",
         name=name,
     )
+
+
+def not_usable(path: str) -> NotUsableError:
+    """Return the error of a stand-in that is called."""
+    module, _, name = path.rpartition(".")
+    meant = "" if names.is_public(module, name) else _meant(module, name)
+    return NotUsableError(f"there is no {path}{meant}" if meant else explain(path))
+
+
+def _meant(module: str, name: str) -> str:
+    """Return a question that names what was meant by a misspelt name; '' if nothing is near.
+
+    Private names are no slips of the fingers.
+    """
+    known = module in sys.modules and name[:1] != "_"
+    meant = _misnamed.nearest_in(module, name) if known else ""
+    return f": did you mean {meant!r}?" if meant else ""
 
 
 def explanation(module: str, name: str) -> str:
@@ -55,7 +79,11 @@ def missing_module(path: str) -> ModuleNotFoundError:
     """Return the error of a module, or of a name that is imported as if it were one."""
     # Without `name=path`, for which importlib would replace the text by "cannot import name".
     module, _, name = path.rpartition(".")
-    if names.is_module(path) or names.is_public(module, name) or scope.reason(path):
+    if names.is_module(path) or names.is_public(module, name):
+        return MissingModuleError(explain(path), name=module)
+    if meant := _meant(module, name):
+        return MissingModuleError(f"there is no {path}{meant}", name=module)
+    if scope.reason(path):
         return MissingModuleError(explain(path), name=module)
     return MissingModuleError(
         f"there is no {path}, neither in convcore nor in PyTorch {names.VERSION}", name=module

@@ -69,7 +69,7 @@ class Inert(type):
             return stand_in(f"{cls._path}()")
         if cls.__name__ in _ANSWERS:
             return _ANSWERS[cls.__name__]
-        raise errors.NotUsableError(errors.explain(cls._path))
+        raise errors.not_usable(cls._path)
 
     def __enter__(cls) -> Any:
         return cls

@@ -367,7 +367,12 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     ------
     RuntimeError
         It is no leaf and would stop requiring grad, or is of integers.
+    TypeError
+        ``requires_grad`` is no bool.
     """
+    if not isinstance(requires_grad, bool):
+        kind = type(requires_grad).__name__
+        raise TypeError(f"requires_grad_(): argument 'requires_grad' must be bool, not {kind}")
     if self.is_leaf or not requires_grad:
         self.requires_grad = requires_grad
     return self

@@ -48,7 +48,9 @@ class Capture(Mapping):
         file: Any,
         limit: int | None,
     ) -> None:
-        self.output = Values(detach)
+        self.output = Values(
+            detach, without="nothing was captured: is the net called in the block?"
+        )
         self.grad = Values(detach, without="no gradient came: is backward() called in the block?")
         self.passes = 0
         self.left_out: list[str] = []
@@ -208,9 +210,10 @@ def capture(
     Parameters
     ----------
     model : Module
-    select : str, class, callable, or list of those, optional
-        Which calls: globs such as ``"layer1.*"`` (``*`` matches dots too), classes such as
-        ``nn.Conv2d``, predicates ``(name, module or function) -> bool``. Default: all.
+    select : str, Module, class, callable, or list of those, optional
+        Which calls: globs such as ``"layer1.*"`` (``*`` matches dots too), modules of the net,
+        classes such as ``nn.Conv2d``, predicates ``(name, module or function) -> bool``.
+        Default: all.
     of : 'output', 'grad', or a sequence of both
         Activations, gradients of the same, or both. Gradients are those of backward passes within
         the ``with`` block.

@@ -57,6 +57,9 @@ class Parameter(Tensor):
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         """Make a leaf tensor that shares the memory of ``data``."""
+        if not isinstance(requires_grad, bool):
+            kind = type(requires_grad).__name__
+            raise TypeError(f"Parameter(): argument 'requires_grad' must be bool, not {kind}")
         parameter = _share(cls, data)
         if requires_grad:
             parameter.requires_grad = True

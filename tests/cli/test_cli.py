@@ -274,7 +274,8 @@ def test_unusable_argument_is_one_sentence(arguments, word, capsys):
     [
         (["verify", "--seed", "-1"], "argument --seed: must be a whole number below 2**32"),
         (["inspect", "lenet", "--seed", "1" + 22 * "0"], "must be a whole number below 2**32"),
-        (["summary", "lenet", "--depth", "x"], "--depth: must be a whole number above 0, got 'x'"),
+        (["summary", "lenet", "--depth", "x"], "--depth: must be a whole number, 0 or above"),
+        (["summary", "lenet", "--depth", "-1"], "--depth: must be a whole number, 0 or above"),
         (["bench", "--nets", ","], "argument --nets: must be names"),
         (["run-model", "x.onnx", "-i", "x.jpg", "--std", "1,0,1"], "must be above 0"),
         (["run-model", "x.onnx", "-i", "x.jpg", "--mean", "nan"], "must be numbers"),

@@ -52,6 +52,37 @@ def test_what_is_not_there_is_explained():
     )
 
 
+@pytest.mark.subprocess
+def test_a_slip_of_the_fingers_is_told_what_was_meant(tmp_path):
+    program = """
+import torch
+
+def told(ask):
+    try:
+        ask()
+    except Exception as error:
+        print(type(error).__name__, error)
+
+def from_nn():
+    from torch.nn import Conv2D
+
+told(lambda: torch.nn.Conv2D)
+told(from_nn)
+told(lambda: torch.cuda.is_avalable())
+told(lambda: torch.optim.adam([]))
+"""
+    file = tmp_path / "slips.py"
+    file.write_text(program, "utf-8")
+    command = [sys.executable, "-m", "convcore", "run", str(file)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    assert ran.stdout.splitlines() == [
+        "MissingAttributeError torch.nn has no attribute 'Conv2D': did you mean 'Conv2d'?",
+        "MissingModuleError there is no torch.nn.Conv2D: did you mean 'Conv2d'?",
+        "NotUsableError there is no torch.cuda.is_avalable: did you mean 'is_available'?",
+        "TypeError 'module' object is not callable",
+    ]
+
+
 def test_a_module_that_pytorch_imports_only_when_asked_is_known():
     missing = str(errors.missing_module("torch.utils.benchmark"))
     assert "out of scope" in missing and "`convcore bench`" in missing

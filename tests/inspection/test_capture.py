@@ -627,3 +627,25 @@ def test_classes_that_no_call_is_of_are_refused_unless_another_is():
     with inspection.capture(net, (nn.Tanh, nn.ReLU)) as found:
         net(convcore.ones(2))
     assert list(found) == ["0"]
+
+
+def test_modules_select_their_own_calls():
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Conv2d(2, 2, 3))
+    x = convcore.rand(1, 1, 6, 6)
+    with inspection.capture(net, net[0]) as one:
+        net(x)
+    with inspection.capture(net, [net[2], "1"]) as several:
+        net(x)
+    assert list(one) == ["0"] and list(several) == ["1", "2"]
+    with (
+        pytest.raises(ValueError, match="does not call the ReLU that was given"),
+        inspection.capture(net, nn.ReLU()),
+    ):
+        net(x)
+
+
+def test_reading_before_the_net_was_called_says_so():
+    with inspection.capture(nn.ReLU()) as found:
+        pass
+    with pytest.raises(KeyError, match="nothing was captured: is the net called in the block"):
+        found["output"]

@@ -165,6 +165,12 @@ def test_rows_are_joined_until_they_fit():
     assert Report(1, 1.0, None).in_rows(5) == {} and Report(1, 1.0, None).extremes() is None
 
 
+def test_the_largest_gradient_is_the_one_that_is_no_number():
+    for bad in (math.nan, math.inf):
+        layers = {"0": Layer(0.0), "1": Layer(2.0), "2": Layer(bad), "3": Layer(5.0)}
+        assert Report(1, 1.0, None, layers).extremes() == ("0", "2")
+
+
 def test_the_table_fits_a_terminal():
     console = pytest.importorskip("rich.console")
     layers = {f"block{k}.conv": Layer(10.0**-k, k, 64) for k in range(5)}

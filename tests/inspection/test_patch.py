@@ -42,6 +42,13 @@ def test_activations_are_replaced_scaled_and_ablated(net):
         assert net(x).equal(net.by_hand(x))
 
 
+def test_a_module_stands_for_its_calls(net):
+    x = convcore.rand(2, 3)
+    with inspection.patch(net, {net.first: inspection.zero}):
+        found = net(x)
+    assert found.equal(net.by_hand(x, hidden=lambda h: h * 0))
+
+
 def test_noise_has_its_deviation_and_its_generator(net):
     x = convcore.zeros(500, 3)
     generator = convcore.Generator()

@@ -57,7 +57,8 @@ def _zeros(file: str, info: Any, sizes: tuple[int, ...] | None) -> Any:
     free = not kind.HasField("shape")
     if sizes is None:
         if free or not all(isinstance(axis, int) for axis in axes):
-            raise UsageError(f"{shown}: give its sizes, as --input 1,3,224,224")
+            example = (1, 3, 224, 224) if free else _with_ones(axes)
+            raise UsageError(f"{shown}: give its sizes, as --input {','.join(map(str, example))}")
         sizes = tuple(axes)
     elif not free and not fits(axes, sizes):
         raise UsageError(f"{shown}, got --input {','.join(map(str, sizes))}")
@@ -65,6 +66,11 @@ def _zeros(file: str, info: Any, sizes: tuple[int, ...] | None) -> Any:
         return convcore.from_numpy(np.zeros(sizes, tensor_dtype_to_np_dtype(kind.elem_type)))
     except (KeyError, TypeError) as error:
         raise UsageError(f"{shown} of a type without tensors: {one_line(error)}") from None
+
+
+def _with_ones(axes: list[int | str]) -> list[int]:
+    """Return sizes that fit: 1 where one is free."""
+    return [axis if isinstance(axis, int) else 1 for axis in axes]
 
 
 def fits(axes: list[int | str], sizes: tuple[int, ...]) -> bool:

@@ -7,7 +7,7 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-from convcore.cli.errors import UsageError, count
+from convcore.cli.errors import UsageError, whole_number
 from convcore.cli.models.files import one_line, open_with_zeros
 from convcore.cli.parser import nearest
 from convcore.cli.terminal import fitted
@@ -46,7 +46,7 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--dtype", choices=DTYPES, default="float32")
     parser.add_argument(
         "--depth",
-        type=count,
+        type=whole_number,
         metavar="N",
         help="depth of the table: 1 shows the net's direct children",
     )
@@ -58,8 +58,6 @@ def run(arguments: argparse.Namespace) -> int:
     import convcore
     from convcore import inspection
 
-    if arguments.depth is not None and arguments.depth < 0:
-        raise UsageError(f"--depth: must not be negative, got {arguments.depth}")
     dtype = getattr(convcore, arguments.dtype)
     given: tuple[Any, ...]
     designed = ""
@@ -100,7 +98,8 @@ def maker(name: str) -> Any:
         if Path(name).suffix == ".py":
             raise UsageError(
                 f"{name} is a program: have it print convcore.summary(net, (1, 3, 224, 224)) of "
-                "its net; here stand nets of convcore.models, as resnet18, and ONNX files"
+                "its net, or write convcore.inspection.report(net, x, 'net.html'); here stand nets "
+                "of convcore.models, as resnet18, and ONNX files"
             )
         raise UsageError(
             f"there is no model {name!r}, only {', '.join(names)}{nearest(name, names)}"

@@ -41,11 +41,15 @@ class Report:
         return joined(self.layers.values())
 
     def extremes(self) -> tuple[str, str] | None:
-        """Return the names of the layers with the least and the largest gradient; None without."""
+        """Return the names of the layers with the least and the largest gradient; None without.
+
+        NaN and infinity are the largest.
+        """
         norms = {k: one.gradient for k, one in self.layers.items() if one.gradient is not None}
         if not norms:
             return None
-        return min(norms, key=norms.__getitem__), max(norms, key=norms.__getitem__)
+        ranks = {name: (not math.isfinite(norm), norm) for name, norm in norms.items()}
+        return min(ranks, key=ranks.__getitem__), max(ranks, key=ranks.__getitem__)
 
     def in_rows(self, most: int) -> dict[str, Layer]:
         """Return the layers, those with equal beginnings of their names as one until they fit."""

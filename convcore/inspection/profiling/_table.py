@@ -100,10 +100,19 @@ def _totals(profile: Profile) -> list[str]:
     optimized = [row.name or "(model)" for row in rows.all() if row.type == OPTIMIZED]
     if optimized:
         lines += _labelled("Note", f"{', '.join(optimized)}: {_ONE_STEP}")
-    if profile.waited > _MUCH_WAITED * profile.seconds:
-        text = f"threads waited {1e3 * profile.waited:.0f} ms for a core that other programs used: "
-        lines += _labelled("Note", text + "times are too long, and the slowest may be others")
+    if disturbed := disturbance(profile):
+        lines += _labelled("Note", disturbed)
     return lines
+
+
+def disturbance(profile: Profile) -> str:
+    """Say that other programs had the cores meanwhile, if it was for long; else ''."""
+    if profile.waited <= _MUCH_WAITED * profile.seconds:
+        return ""
+    return (
+        f"threads waited {1e3 * profile.waited:.0f} ms for a core that other programs used: times "
+        "are too long, and the slowest may be others"
+    )
 
 
 def _speed(profile: Profile) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 import convcore
 from convcore._tensor import Tensor
+from convcore.inspection.profiling._table import disturbance
 from convcore.inspection.reporting import _charts, _images
 from convcore.inspection.reporting._boxes import kinds_of_blocks
 from convcore.inspection.reporting._facts import Facts
@@ -182,11 +183,13 @@ def _graph(facts: Facts) -> str:
 def _times(facts: Facts) -> str:
     if facts.profile is None:
         return ""
+    disturbed = disturbance(facts.profile)
     return (
         f"<p>Forward and backward pass together, on {facts.profile.threads} thread"
         f"{'s' if facts.profile.threads != 1 else ''}: a bar's width is its time, and what is "
         "below it ran inside it. Point at a bar for its name and times; thin neighbours are "
         "one bar. These are measured, and differ with each report.</p>"
+        f"{f'<p>Meanwhile {disturbed}.</p>' if disturbed else ''}"
         f"{_charts.flame(facts.profile.rows)}"
     )
 

@@ -1,4 +1,4 @@
-"""Selection of calls by name, by the kind of module, or by a function that decides."""
+"""Selection of calls by name, by module or its class, or by a function that decides."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from convcore import _hints, nn
 
 
 class Selection:
-    """Calls by glob, class of modules, or predicate; or several of these.
+    """Calls by glob, module, class of modules, or predicate; or several of these.
 
     Parameters
     ----------
-    given : str, class, callable, a list of those, or None
+    given : str, Module, class, callable, a list of those, or None
         None selects all calls. A glob is compared with the name, with and without its number; its
         ``*`` matches dots too. A predicate is ``predicate(name, maker)``, of the module or function
         that was called.
@@ -28,7 +28,8 @@ class Selection:
         self._rules: list[Any] = []
         self._classes: list[str] = []
         self._found: dict[str, list[int]] = {}
-        self._unused: dict[int, str] = {}
+        self._unused: dict[int, str] = {}  # globs
+        self._uncalled: dict[int, str] = {}  # classes of modules
         many = given if isinstance(given, list | tuple | set | frozenset) else [given]
         for one in [_every] if given is None else many:
             self._add(one)
@@ -39,6 +40,9 @@ class Selection:
             self._rules.append(_glob(one))
             if given_name(one):
                 self._unused[number] = one
+        elif isinstance(one, nn.Module):
+            self._rules.append(lambda name, maker: maker is one)
+            self._uncalled[number] = type(one).__name__
         elif isinstance(one, type) and issubclass(one, nn.Module):
             self._classes.append(one.__name__)
             self._rules.append(lambda name, maker: isinstance(maker, one))
@@ -46,8 +50,8 @@ class Selection:
             self._rules.append(one)
         else:
             raise TypeError(
-                f"{self._argument} takes globs, classes of modules and functions of (name, module),"
-                f" got {one!r:.99}"
+                f"{self._argument} takes globs, modules, their classes and functions of "
+                f"(name, module), got {one!r:.99}"
             )
 
     def of(self, name: str, maker: Any) -> list[int]:
@@ -58,10 +62,11 @@ class Selection:
             self._found[name] = found
             for number in found:
                 self._unused.pop(number, None)
+                self._uncalled.pop(number, None)
         return found
 
     def check(self, names: Iterable[str]) -> None:
-        """Refuse globs that no call fitted, and classes of which there was no call at all.
+        """Refuse globs that no call fitted, and modules and classes of which there was no call.
 
         Raises
         ------
@@ -72,6 +77,8 @@ class Selection:
             uncalled = any(self._rules[number](name, None) for name in names)
             why = ", whose modules were not called" if uncalled else nearest_of(glob, names)
             raise ValueError(f"{self._argument}: no layer or call has the name {glob!r}{why}")
+        for kind in self._uncalled.values():
+            raise ValueError(f"{self._argument}: the net does not call the {kind} that was given")
         classes_alone = 0 < len(self._classes) == len(self._rules)
         if classes_alone and not any(self._found.values()):
             raise ValueError(f"{self._argument}: no call is of a {' or a '.join(self._classes)}")
