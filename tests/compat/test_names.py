@@ -73,7 +73,7 @@ told(lambda: torch.optim.adam([]))
 """
     file = tmp_path / "slips.py"
     file.write_text(program, "utf-8")
-    command = [sys.executable, "-m", "convcore", "run", str(file)]
+    command = [sys.executable, "-P", "-m", "convcore", "run", str(file)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert ran.stdout.splitlines() == [
         "MissingAttributeError torch.nn has no attribute 'Conv2D': did you mean 'Conv2d'?",
