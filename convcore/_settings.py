@@ -1,4 +1,4 @@
-"""PyTorch's switches: deterministic algorithms, matrix products, `set_default_tensor_type`."""
+"""PyTorch's switches: deterministic algorithms, matrix products, `compile`, the default type."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from convcore.engine.conv.algorithms.selection import current, select
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
+    "compile",
     "get_float32_matmul_precision",
     "is_deterministic_algorithms_warn_only_enabled",
     "set_default_tensor_type",
@@ -126,3 +127,26 @@ def set_float32_matmul_precision(precision: str) -> None:
     if precision not in _MATMUL_PRECISIONS:
         raise RuntimeError(f"{precision} is not one of 'highest', 'high', and 'medium'.")
     select(matmul=_MATMUL_PRECISIONS[precision])
+
+
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = "inductor",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """Return the model, or a decorator that returns what it decorates: nothing is compiled.
+
+    PyTorch's other arguments change nothing. `convcore.optimize_for_inference` makes a net faster.
+
+    Examples
+    --------
+    >>> from convcore import nn
+    >>> compile(nn.ReLU(), mode="reduce-overhead")
+    ReLU()
+    """
+    return model if model is not None else lambda function: function

@@ -159,3 +159,18 @@ def test_what_is_not_set_is_filled_where_algorithms_are_deterministic(torch):
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert np.isnan(found[0][0]).all() and found[0][2].tolist() == [127, 127]
+
+
+def test_nothing_is_compiled():
+    net = convcore.nn.ReLU()
+    assert convcore.compile(net, mode="max-autotune") is net
+
+    @convcore.compile
+    def plain():
+        return 1
+
+    @convcore.compile(dynamic=True)
+    def with_options():
+        return 2
+
+    assert (plain(), with_options()) == (1, 2)

@@ -40,12 +40,20 @@ class _Convolutions:
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
-        switches = [one for one, kind in vars(type(self)).items() if isinstance(kind, property)]
-        if name not in switches:
-            meant = nearest(name, switches)
-            hint = f"did you mean {meant!r}?" if meant else f"there are {', '.join(switches)}"
-            raise hinted(AttributeError(f"backends.conv has no switch {name!r}"), hint)
+        if not isinstance(vars(type(self)).get(name), property):
+            raise self._no_switch(name)
         super().__setattr__(name, value)
+
+    if not TYPE_CHECKING:  # which would find no misspelt names
+
+        def __getattr__(self, name: str) -> Any:
+            raise self._no_switch(name)
+
+    def _no_switch(self, name: str) -> AttributeError:
+        switches = [one for one, kind in vars(type(self)).items() if isinstance(kind, property)]
+        meant = nearest(name, switches)
+        hint = f"did you mean {meant!r}?" if meant else f"there are {', '.join(switches)}"
+        return hinted(AttributeError(f"backends.conv has no switch {name!r}"), hint)
 
     @property
     def algorithms(self) -> tuple[str, ...]:

@@ -97,9 +97,16 @@ def _two_openmps(facts: Facts) -> Iterator[str]:
         )
 
 
-def _too_many_threads(facts: Facts) -> Iterator[str]:
+def _number_of_threads(facts: Facts) -> Iterator[str]:
     count = facts.variables.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    if count.isascii() and count.isdigit() and int(count) > facts.allowed:
+    if not count:
+        return
+    if not count.isascii() or not count.isdigit() or int(count) < 1:
+        yield (
+            f"OMP_NUM_THREADS={count} is no number of threads, and is not followed. Mend: export "
+            f"OMP_NUM_THREADS={facts.allowed}, or unset it"
+        )
+    elif int(count) > facts.allowed:
         yield (
             f"OMP_NUM_THREADS={count}, but this process may use {facts.allowed} "
             f"CPU{'' if facts.allowed == 1 else 's'} (affinity or a container's quota), which the "
@@ -131,6 +138,8 @@ def _unknown_variables(facts: Facts) -> Iterator[str]:
         meant = nearest(name.removeprefix(_PREFIX), _OWN, 0.6)
         known = [_PREFIX + one for one in ([meant] if meant else _OWN)]
         mend = f"did you mean {known[0]}?" if meant else f"unset it; there is {', '.join(known)}"
+        if "THREADS" in name:
+            mend = "the number of threads is OMP_NUM_THREADS"
         yield f"Nothing reads the variable {name}. Mend: {mend}"
 
 
@@ -140,7 +149,7 @@ _CHECKS: tuple[Callable[[Facts], Iterator[str]], ...] = (
     _no_openmp,
     _free_blas,
     _two_openmps,
-    _too_many_threads,
+    _number_of_threads,
     _busy_machine,
     _unknown_variables,
 )

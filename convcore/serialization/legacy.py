@@ -72,6 +72,8 @@ def load(file: Any, reader: Callable[[Any, Storages], Any]) -> Any:
     """
     rest = _Rest(file)
     storages = Storages(rest.n_bytes)
+    if not rest.n_bytes:
+        raise CheckpointError("it is empty")
     if not _header(file, lambda: reader(rest, storages).load()):
         raise CheckpointError("it is no zip archive, and no file of PyTorch's older format either")
     unpickler = reader(rest, storages)

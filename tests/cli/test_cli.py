@@ -118,6 +118,8 @@ def test_diagnosis_is_silent_about_a_healthy_machine():
         ({"busy": 2.1, "present": 2}, ("2.1 CPUs busy", "of 2", "OMP_WAIT_POLICY=passive")),
         ({"variables": {"OMP_NUM_THREADS": "8,4"}}, ("OMP_NUM_THREADS=8", "2 CPUs")),
         ({"variables": {"CONVCORE_IAS": "avx2"}}, ("CONVCORE_IAS", "did you mean CONVCORE_ISA?")),
+        ({"variables": {"OMP_NUM_THREADS": "x"}}, ("OMP_NUM_THREADS=x is no number", "unset it")),
+        ({"variables": {"CONVCORE_NUM_THREADS": "2"}}, ("the number of threads is OMP_NUM_T",)),
         ({"variables": {"CONVCORE_X": "1"}}, ("CONVCORE_X", "unset it; there is CONVCORE_")),
     ],
 )
@@ -274,6 +276,7 @@ def test_unusable_argument_is_one_sentence(arguments, word, capsys):
     [
         (["verify", "--seed", "-1"], "argument --seed: must be a whole number below 2**32"),
         (["inspect", "lenet", "--seed", "1" + 22 * "0"], "must be a whole number below 2**32"),
+        (["run", "--epochs", "3", "mine.py"], "a program's own options stand after its name"),
         (["summary", "lenet", "--depth", "x"], "--depth: must be a whole number, 0 or above"),
         (["summary", "lenet", "--depth", "-1"], "--depth: must be a whole number, 0 or above"),
         (["bench", "--nets", ","], "argument --nets: must be names"),

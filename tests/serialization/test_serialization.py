@@ -411,7 +411,7 @@ def damaged(records):
     ("file", "message"),
     [
         (io.BytesIO(b"what is this"), "is no zip archive"),
-        (io.BytesIO(b""), "is no zip archive"),
+        (io.BytesIO(b""), "it is empty"),
         (io.BytesIO(pickle.dumps({"a": 1})), "is no zip archive, and no file of PyTorch's older"),
         (io.BytesIO(b"PK\x03\x04what"), "is damaged"),
         (damaged({"archive/data.pkl": None}), "no data.pkl in it"),

@@ -41,11 +41,6 @@ float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = (
 classes = stand_in("torch.classes")
 
 
-def compile(model: Any = None, **options: Any) -> Any:
-    """Return the model, or a decorator that returns what it decorates: nothing is compiled."""
-    return model if model is not None else lambda function: function
-
-
 def _assert(condition: Any, message: str) -> None:
     """Raise AssertionError with a message unless the condition holds."""
     if not condition:

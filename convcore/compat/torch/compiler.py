@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from convcore.compat.torch import compile as compile
+from convcore import compile as compile
 
 
 def disable(fn: Any = None, recursive: bool = True, **options: Any) -> Any:
