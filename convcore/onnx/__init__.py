@@ -8,7 +8,8 @@ the standard's own tests run on convcore.
 - ``building.py``: from a graph to a net; ``layers.py``: nodes that a layer of nn can do;
 - ``graph.py``, ``nodes.py``: the net and its modules; ``naming.py``: their names;
 - ``operators/``: a function for each operator, a family a file;
-- ``exporting.py``: a run of a net as a model; ``translation.py``: a function's call as nodes;
+- ``exporting.py``: a net as a model; ``recording.py``: one run of it as nodes;
+- ``translation.py``, ``compositions.py``: a function's call as nodes;
 - ``values.py``: tensors, arrays and dtypes from one world to the other.
 """
 

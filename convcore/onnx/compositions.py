@@ -15,7 +15,7 @@ from convcore.onnx.translation import Translation, translates
 from convcore.onnx.values import array_of
 
 if TYPE_CHECKING:
-    from convcore.onnx.exporting import Recorder
+    from convcore.onnx.recording import Recorder
 
 
 @translates("glu")

@@ -20,7 +20,7 @@ from convcore.onnx.errors import OnnxError
 from convcore.onnx.values import array_of
 
 if TYPE_CHECKING:
-    from convcore.onnx.exporting import Recorder
+    from convcore.onnx.recording import Recorder
 
 Translation = Callable[..., list[str]]
 TRANSLATIONS: dict[str, Translation] = {}
