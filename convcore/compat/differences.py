@@ -17,6 +17,7 @@ DIFFERENCES = {
     "torch.bfloat16": "needs the extra [bfloat16]",
     "torch.autocast": _AUTOCAST,
     "torch.compile": "returns the model as it is",
+    "torch.export": "a module with `Dim` and `dims` only, for `torch.onnx.export`",
     "torch.polar": "the gradient is that of the formula for negative sizes too",
     "torch.as_strided_scatter": "the gradient agrees with finite differences",
     "torch.vmap": "a loop over the batch",
