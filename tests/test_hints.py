@@ -526,7 +526,7 @@ MISSING = [
     (lambda: convcore.cuda.CUDAGraph, "use device 'cpu'"),
     (lambda: convcore.backends.nnpack, "torch.backends.nnpack is missing"),
     (lambda: convcore.distributed.DeviceMesh, "processes are MPI's"),
-    (lambda: convcore.onnx.ONNXProgram, "one run of a net is recorded, by `onnx.export`"),
+    (lambda: convcore.onnx.ExportableModule, "one run of a net is recorded, by `onnx.export`"),
     (lambda: convcore.onnx.TrainingMode, "one run of a net is recorded, by `onnx.export`"),
     (lambda: convcore.profiler, "`convcore.inspection.profile`"),
     (lambda: convcore.autograd.profiler, "`convcore.inspection.profile`"),

@@ -9,6 +9,9 @@ the standard's own tests run on convcore.
 - ``graph.py``, ``nodes.py``: the net and its modules; ``naming.py``: their names;
 - ``operators/``: a function for each operator, a family a file;
 - ``exporting.py``: a net as a model; ``recording.py``: one run of it as nodes;
+- ``inputs.py``: which arguments of forward are inputs; ``nesting.py``: where they lie in it;
+- ``axes.py``: which axes are free; ``options.py``: PyTorch's other arguments;
+- ``program.py``: what `export` returns;
 - ``translation.py``, ``compositions.py``: a function's call as nodes;
 - ``values.py``: tensors, arrays and dtypes from one world to the other.
 """
@@ -30,12 +33,14 @@ from convcore.onnx.building import build_model
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.exporting import export
 from convcore.onnx.graph import Graph
+from convcore.onnx.program import ONNXProgram
 from convcore.onnx.reading import read_model
+from convcore.onnx.recording import is_in_onnx_export
 
 if TYPE_CHECKING:
     from convcore.onnx.backend import Backend as Backend
 
-__all__ = ["Graph", "OnnxError", "export", "load"]
+__all__ = ["Graph", "ONNXProgram", "OnnxError", "export", "is_in_onnx_export", "load"]
 
 
 def load(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> Graph:

@@ -1,9 +1,7 @@
-"""Nets as ONNX models: one run is recorded, each call of a function becomes a few nodes."""
+"""Nets as ONNX models: `export`."""
 
 from __future__ import annotations
 
-import inspect
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,54 +10,71 @@ from onnx import helper, numpy_helper
 
 import convcore
 from convcore import Tensor, nn
-from convcore._hints import INPUTS_SECOND, hinted, nearest
 from convcore.amp.autocast_mode import is_autocast_enabled
+from convcore.onnx import axes
 from convcore.onnx.errors import OnnxError
+from convcore.onnx.inputs import Inputs, as_call
+from convcore.onnx.naming import named
+from convcore.onnx.nesting import copied
+from convcore.onnx.options import check_others
+from convcore.onnx.program import ONNXProgram
 from convcore.onnx.recording import Recorder
 from convcore.onnx.values import array_of
-from convcore.serialization.replacing import writing
 
-_FLOOR, _NEWEST = 13, 23
-
-
-# Arguments of PyTorch's, with the value that means what happens here anyway; None: any does.
-_OTHERS: dict[str, Any] = {
-    "autograd_inlining": None, "do_constant_folding": None, "dump_exported_program": False,
-    "dynamo": None, "export_params": True, "external_data": None,
-    "keep_initializers_as_inputs": False, "kwargs": {}, "optimize": None, "profile": False,
-    "report": False, "training": None, "verbose": None, "verify": None,
-}  # fmt: skip
+_FLOOR, _USUAL, _NEWEST = 13, 17, 23
 
 
 def export(
     model: nn.Module,
     args: Any = (),
-    f: str | os.PathLike[str] | None = None,
+    f: Any = None,
     *,
+    kwargs: Mapping[str, Any] | None = None,
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
+    opset_version: int | None = None,
+    dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None = None,
     dynamic_axes: Mapping[str, Mapping[int, str] | Sequence[int]] | None = None,
-    opset_version: int | None = 17,
+    external_data: bool | None = None,
+    export_params: bool = True,
+    keep_initializers_as_inputs: bool = False,
     **others: Any,
-) -> None:
-    """Write a net as an ONNX model, recorded from one run in evaluation mode.
+) -> ONNXProgram:
+    """Return a net as an ONNX model, recorded from one run in evaluation mode.
 
     Parameters
     ----------
     model : Module
         Is run once; its mode is put back.
-    args : Tensor or tuple of Tensor
-        Its inputs.
-    f : str or path
-        A file is replaced only by a whole one.
+    args : Tensor or tuple
+        What forward is called with.  Tensors, those in tuples, lists and dicts too, become the
+        model's inputs; numbers, strings and None stay in it as they are.
+    f : str, path or file object, optional
+        Where to write the model at once, as `ONNXProgram.save` does.
+    kwargs : dict, optional
+        More arguments of forward, by name.
     input_names, output_names : sequence of str, optional
-        Default: input and output; where there are more, numbered from 1 on.
+        Default: the names of forward's arguments, and output; where there are more outputs,
+        numbered from 1 on.
+    opset_version : int, optional
+        From 13 to 23; default: 17.
+    dynamic_shapes : dict, tuple or list, optional
+        Which axes of the inputs may have another size: for each argument of forward, by name or in
+        order, a dict of axes or a tuple with an entry for each axis.  A string is an axis' name;
+        None or a number means that the size is fixed.  PyTorch's ``torch.export.Dim`` is taken too.
     dynamic_axes : dict, optional
-        By the name of an input or output: its axes that may have another size, with their names.
-    opset_version : int
-        From 13 to 23.
+        The older way: by the name of an input or output, its axes that may have another size, with
+        their names.
+    external_data, export_params, keep_initializers_as_inputs : bool, optional
+        `ONNXProgram.save` has them, as ``external_data``, ``include_initializers`` and
+        ``keep_initializers_as_inputs``.
     others
         PyTorch's, such as ``verbose``, ``dynamo`` and ``do_constant_folding``: they change nothing.
+
+    Returns
+    -------
+    ONNXProgram
+        Also with ``dynamo=False``, where PyTorch returns None.
 
     Raises
     ------
@@ -81,86 +96,90 @@ def export(
     >>> from convcore import nn
     >>> net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten())
     >>> x = convcore.rand(1, 1, 4, 4)
+    >>> program = export(net, (x,), dynamic_shapes={"input": {0: "batch"}})
     >>> file = Path(tempfile.mkdtemp()) / "net.onnx"
-    >>> export(net, x, file)
-    >>> convcore.onnx.load(file)(x).equal(net(x))
+    >>> program.save(file)
+    >>> more = convcore.rand(8, 1, 4, 4)
+    >>> convcore.onnx.load(file)(more).equal(net(more))
     True
     """
-    _check_others(others)
-    if f is None:
-        raise TypeError("export(): argument 'f' must be the file to write, got None")
-    version = 17 if opset_version is None else opset_version
-    written = recorded(model, args, input_names, output_names, dynamic_axes, version)
-    with writing(f) as file:
-        file.write(written.SerializeToString())
+    check_others(export, others)
+    _check(model, opset_version, dynamic_shapes, dynamic_axes)
+    given, keywords = copied(as_call(args, kwargs))  # for the net may change them
+    inputs = Inputs(model.forward, given, keywords, input_names)
+    values = dict(zip(inputs.names.values(), inputs.tensors(given, keywords), strict=True))
+    if dynamic_shapes is None:
+        free = axes.of_names(dynamic_axes or {}, values)
+    else:
+        free = axes.of_shapes(dynamic_shapes, inputs.arguments(given, keywords), inputs.names)
+    recorder = Recorder(model, values, _USUAL if opset_version is None else opset_version)
+    recorder.reserve(output_names or ())
+    recorder.sizes_are_free = any(axis > 1 for each in free.values() for axis in each)
+    results = _results(recorder, given, keywords, output_names)
+    free |= axes.of_names(dynamic_axes or {}, results)
+    if unknown := set(dynamic_axes or {}) - set(free):
+        raise ValueError(f"dynamic_axes names {sorted(unknown)}; there are {[*values, *results]}")
+    program = ONNXProgram(_model(type(model).__name__, recorder, values, results, free), inputs)
+    if f is not None:
+        program.save(
+            f,
+            include_initializers=export_params,
+            keep_initializers_as_inputs=keep_initializers_as_inputs,
+            external_data=external_data,
+        )
+    return program
 
 
-def _check_others(given: Mapping[str, Any]) -> None:
-    """Raise TypeError for an argument that is not PyTorch's, or would change what is written."""
-    for name, value in given.items():
-        if name not in _OTHERS:
-            names = (*inspect.signature(export).parameters, *_OTHERS)
-            meant = "dynamic_axes" if name == "dynamic_shapes" else nearest(name, names)
-            raise hinted(
-                TypeError(f"export() got an unexpected keyword argument {name!r}"),
-                f"did you mean {meant!r}?" if meant else "",
-            )
-        if _OTHERS[name] is not None and value is not None and value != _OTHERS[name]:
-            raise TypeError(f"export(): {name} must be {_OTHERS[name]!r}, got {value!r:.99}")
-
-
-def recorded(
-    model: nn.Module,
-    args: Any,
-    input_names: Sequence[str] | None = None,
-    output_names: Sequence[str] | None = None,
-    dynamic_axes: Mapping[str, Any] | None = None,
-    opset_version: int = 17,
-) -> onnx.ModelProto:
-    """Return the model that `export` writes."""
+def _check(model: Any, opset_version: Any, dynamic_shapes: Any, dynamic_axes: Any) -> None:
+    """Raise the error of an argument that is of another kind, or outside its range."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"export(): argument 'model' must be Module, got {type(model).__name__}")
     if is_autocast_enabled("cpu"):
         raise OnnxError("export(): leave autocast first: the file holds the net in its own dtypes")
-    if not isinstance(opset_version, int):
+    if not isinstance(opset_version, int | None):
         kind = type(opset_version).__name__
         raise TypeError(f"export(): argument 'opset_version' must be int, not {kind}")
+    if opset_version is not None and not _FLOOR <= opset_version <= _NEWEST:
+        raise ValueError(
+            f"opset_version is {opset_version}: {_FLOOR} to {_NEWEST} can be written. Leave it out "
+            f"for {_USUAL}: what reads models today reads {_FLOOR} and later"
+        )
     if not isinstance(dynamic_axes, Mapping | None):
         kind = type(dynamic_axes).__name__
         raise TypeError(f"export(): argument 'dynamic_axes' must be dict or None, not {kind}")
-    if not _FLOOR <= opset_version <= _NEWEST:
-        raise ValueError(f"opset_version is {opset_version}: {_FLOOR} to {_NEWEST} can be written")
-    inputs = args if isinstance(args, tuple | list) else (args,)
-    for each in inputs:
-        if not isinstance(each, Tensor):
-            raise hinted(
-                TypeError(f"export(): args have to be tensors, got {type(each).__name__}"),
-                INPUTS_SECOND if isinstance(each, str | os.PathLike) else "",
-            )
-    # Copies, for the net may change them, and one tensor may be given twice.
-    inputs = [each.detach().clone() for each in inputs]
-    names = _names(input_names, len(inputs), "input")
-    free = _free_axes(dynamic_axes or {}, dict(zip(names, inputs, strict=True)))
-    recorder = Recorder(model, dict(zip(names, inputs, strict=True)), opset_version)
-    recorder.reserve(output_names or ())
-    recorder.sizes_are_free = any(axis > 1 for name in names for axis in free.get(name, ()))
-    results = recorder.results(inputs)
-    outputs = _names(output_names, len(results), "output")
-    if output_names is None:
-        outputs = [recorder.fresh(name) for name in outputs]
+    if dynamic_axes is not None and dynamic_shapes is not None:
+        raise ValueError("export(): give either dynamic_shapes or dynamic_axes, not both")
+
+
+def _results(
+    recorder: Recorder, args: tuple, kwargs: Mapping[str, Any], names: Sequence[str] | None
+) -> dict[str, Tensor]:
+    """Return the net's outputs in one recorded run, by their names in the model."""
+    results = recorder.results(args, kwargs)
+    usual = [f"output_{k}" if k else "output" for k in range(len(results))]
+    given = named("output", names, usual)[: len(names or ())]
+    outputs = [*given, *map(recorder.fresh, usual[len(given) :])]
     for name, result in zip(outputs, results, strict=True):
         recorder.node("Identity", [recorder.name(result)], outputs=[name])
-    free |= _free_axes(dynamic_axes or {}, dict(zip(outputs, results, strict=True)))
-    if unknown := set(dynamic_axes or {}) - set(free):
-        raise ValueError(f"dynamic_axes names {sorted(unknown)}; there are {[*names, *outputs]}")
+    return dict(zip(outputs, results, strict=True))
+
+
+def _model(
+    name: str,
+    recorder: Recorder,
+    inputs: Mapping[str, Tensor],
+    outputs: Mapping[str, Tensor],
+    free: Mapping[str, axes.Axes],
+) -> onnx.ModelProto:
+    """Return what was recorded as a model, checked."""
     graph = helper.make_graph(
         recorder.nodes,
-        type(model).__name__,
-        [_info(n, t, free.get(n)) for n, t in zip(names, inputs, strict=True)],
-        [_info(n, t, free.get(n), bool(free)) for n, t in zip(outputs, results, strict=True)],
+        name,
+        [_info(n, t, free.get(n)) for n, t in inputs.items()],
+        [_info(n, t, free.get(n), bool(free)) for n, t in outputs.items()],
         [numpy_helper.from_array(array, name) for name, array in recorder.constants.items()],
     )
-    opsets = [helper.make_opsetid("", opset_version)]
+    opsets = [helper.make_opsetid("", recorder.opset)]
     made = helper.make_model(
         graph,
         opset_imports=opsets,
@@ -170,43 +189,32 @@ def recorded(
     )
     try:
         onnx.checker.check_model(made, full_check=True)
+        if free:
+            _infer_sizes(made)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise OnnxError(f"what was recorded is no valid model: {error}") from error
     return made
 
 
-def _free_axes(given: Mapping[str, Any], values: Mapping[str, Tensor]) -> dict[str, dict[int, str]]:
-    """Return the axes of these tensors that may have other sizes, with their names."""
-    free = {}
-    for name in given.keys() & values.keys():
-        axes = given[name]
-        named = axes if isinstance(axes, Mapping) else {a: f"{name}_{a}" for a in axes}
-        rank = values[name].ndim
-        if any(not -rank <= axis < rank for axis in named):
-            raise ValueError(f"dynamic_axes: {name!r} has {rank} axes, got {sorted(named)}")
-        free[name] = {axis % rank: text for axis, text in named.items()}
-    return free
-
-
-def _names(given: Sequence[str] | None, count: int, kind: str) -> list[str]:
-    if given is None:
-        return [f"{kind}_{k}" if k else kind for k in range(count)]
-    if len(given) != count or len(set(given)) != count:
-        raise ValueError(f"{kind}_names: {count} different names are needed, got {list(given)}")
-    return list(given)
-
-
 def _info(
-    name: str, value: Tensor, axes: Mapping[int, str] | None, follows: bool = False
+    name: str, value: Tensor, free: axes.Axes | None, follows: bool = False
 ) -> onnx.ValueInfoProto:
     """Return a tensor's type; ``follows``: its sizes may follow those of inputs."""
     sizes: list[int | str | None] = list(value.shape)
-    if follows and axes is None:
+    if follows and free is None:
         sizes = [None] * len(sizes)
-    for axis, text in (axes or {}).items():
+    for axis, text in (free or {}).items():
         sizes[axis] = text
-    return helper.make_tensor_value_info(name, _code(value), sizes)
+    code = helper.np_dtype_to_tensor_dtype(array_of(value).dtype)
+    return helper.make_tensor_value_info(name, code, sizes)
 
 
-def _code(value: Tensor) -> int:
-    return helper.np_dtype_to_tensor_dtype(array_of(value).dtype)
+def _infer_sizes(model: onnx.ModelProto) -> None:
+    """Fill in the sizes of outputs that follow those of inputs: numbers, and axes' names."""
+    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    known = {d.dim_param for each in model.graph.input for d in each.type.tensor_type.shape.dim}
+    for own, found in zip(model.graph.output, inferred.graph.output, strict=True):
+        ours, theirs = own.type.tensor_type.shape.dim, found.type.tensor_type.shape.dim
+        for size, other in zip(ours, theirs, strict=True):
+            if not size.WhichOneof("value") and (other.dim_value or other.dim_param in known):
+                size.CopyFrom(other)

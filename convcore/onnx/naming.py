@@ -28,6 +28,18 @@ def distinct(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     return result
 
 
+def named(kind: str, given: Sequence[str] | None, usual: Sequence[str]) -> list[str]:
+    """Return the names of inputs or outputs: those given, and the usual ones of the rest."""
+    if isinstance(given, str):
+        raise TypeError(f"{kind}_names must be a list of names, got {given!r}")
+    names = [*(given or ()), *usual[len(given or ()) :]]
+    if len(names) != len(usual) or len(set(names)) != len(names):
+        raise ValueError(
+            f"{kind}_names: {len(usual)} different names are needed, got {list(given or ())}"
+        )
+    return names
+
+
 def module_names(nodes: Sequence[NodeProto], taken: Iterable[str]) -> list[str]:
     """Return the names of the modules of a graph's nodes.
 

@@ -6,6 +6,7 @@ import inspect
 import os
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,6 +21,7 @@ from convcore.autograd import no_grad
 from convcore.nn.modules.utils import nested_tensors
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.naming import distinct
+from convcore.onnx.nesting import leaves
 from convcore.onnx.translation import TRANSLATIONS
 from convcore.onnx.values import array_of
 from convcore.overrides import TorchFunctionMode
@@ -39,6 +41,14 @@ _OPERATORS = {
     **{"__truediv__": "div", "__itruediv__": "div_", "__rsub__": "rsub", "__radd__": "add"},
     "__rmul__": "mul",
 }
+
+
+_is_recording = ContextVar("is_recording", default=False)
+
+
+def is_in_onnx_export() -> bool:
+    """Return whether a net is being exported, for code that then takes another way."""
+    return _is_recording.get()
 
 
 def _is_same(a: np.ndarray, b: np.ndarray) -> bool:
@@ -75,37 +85,37 @@ class Recorder(TorchFunctionMode):
         }
         self._stack: list[str] = []
 
-    def results(self, args: Iterable[Tensor]) -> list[Tensor]:
-        """Return the outputs of one recorded run.
+    def results(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
+        """Return the outputs of one recorded run, those in nested tuples, lists and dicts too.
 
         Raises
         ------
         TypeError
             There is one that is no tensor.
         """
-        found = self._run(args)
-        outputs = [found] if isinstance(found, Tensor) else found
-        if isinstance(outputs, dict):
-            outputs = list(outputs.values())
-        if not isinstance(outputs, tuple | list) or not outputs:
+        found = self._run(args, kwargs)
+        outputs = [each for _, each in leaves(found)]
+        if not outputs or found is None:
             raise TypeError(f"export(): the net returns {type(found).__name__}, no tensors")
         for each in outputs:
             if not isinstance(each, Tensor):
                 raise TypeError(f"export(): an output is {type(each).__name__}, no tensor")
-        return list(outputs)
+        return outputs
 
-    def _run(self, args: Iterable[Tensor]) -> Any:
+    def _run(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:
         modes = [(each, each.training) for each in self._module.modules()]
         buffers = [(each, each.clone()) for each in self._module.buffers()]
         handles = []
         for name, each in self._module.named_modules():
             handles.append(each.register_forward_pre_hook(self._entering(name)))
             handles.append(each.register_forward_hook(self._leaving, always_call=True))
+        token = _is_recording.set(True)
         try:
             self._module.eval()
             with no_grad(), self:
-                return self._module(*args)
+                return self._module(*args, **kwargs)
         finally:
+            _is_recording.reset(token)
             for handle in handles:
                 handle.remove()
             for each, mode in modes:

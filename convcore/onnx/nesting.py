@@ -1,0 +1,41 @@
+"""Nested tuples, lists and dicts: what lies in them, and at which places."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+from convcore import Tensor
+
+# An argument's name, then the keys and numbers that lead to what is meant: ("states", 0).
+Place = tuple[Any, ...]
+
+
+def leaves(tree: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
+    """Yield each value that is no tuple, list or dict, with its place, in order."""
+    if isinstance(tree, tuple | list | dict):
+        for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from leaves(value, (*place, key))
+    else:
+        yield place, tree
+
+
+def copied(tree: Any) -> Any:
+    """Return the same with copies of the tensors, each without a gradient."""
+    if isinstance(tree, Tensor):
+        return tree.detach().clone()
+    if isinstance(tree, dict):
+        new = copy.copy(tree)
+        new.update({key: copied(value) for key, value in tree.items()})
+        return new
+    if isinstance(tree, tuple | list):
+        parts = [copied(value) for value in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
+    return tree
+
+
+def shown(place: Place) -> str:
+    """Return a place as a program would write it: states[0]."""
+    name, *rest = place
+    return f"{name}{''.join(f'[{key!r}]' for key in rest)}"
