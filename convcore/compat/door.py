@@ -31,6 +31,7 @@ _SHOWN = {
     "convcore._size": "torch",
     "convcore._storage": "torch",
     "convcore.random.generator": "torch",
+    "convcore.onnx.program": "torch.onnx",
 }
 
 
