@@ -108,6 +108,8 @@ def export(
     given, keywords = copied(as_call(args, kwargs))  # for the net may change them
     inputs = Inputs(model.forward, given, keywords, input_names)
     values = dict(zip(inputs.names.values(), inputs.tensors(given, keywords), strict=True))
+    if both := values.keys() & set(output_names or ()):
+        raise ValueError(f"output_names: {sorted(both)} are names of inputs")
     if dynamic_shapes is None:
         free = axes.of_names(dynamic_axes or {}, values)
     else:

@@ -21,6 +21,11 @@ def leaves(tree: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
         yield place, tree
 
 
+def tensors_in(tree: Any) -> list[Tensor]:
+    """Return the tensors among the values, in order."""
+    return [value for _, value in leaves(tree) if isinstance(value, Tensor)]
+
+
 def copied(tree: Any) -> Any:
     """Return the same with copies of the tensors, each without a gradient."""
     if isinstance(tree, Tensor):

@@ -165,6 +165,6 @@ def _described(values: Iterable[onnx.ValueInfoProto]) -> str:
             d.dim_param or (str(d.dim_value) if d.HasField("dim_value") else "?")
             for d in kind.shape.dim
         ]
-        dtype = onnx.TensorProto.DataType.Name(kind.elem_type).lower()
-        texts.append(f"{each.name} {'float32' if dtype == 'float' else dtype}[{', '.join(sizes)}]")
+        dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type).name
+        texts.append(f"{each.name} {dtype}[{', '.join(sizes)}]")
     return ", ".join(texts)

@@ -18,13 +18,12 @@ import convcore
 import convcore.onnx.compositions  # enters its translations
 from convcore import Tensor, nn
 from convcore.autograd import no_grad
-from convcore.nn.modules.utils import nested_tensors
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.naming import distinct
-from convcore.onnx.nesting import leaves
+from convcore.onnx.nesting import leaves, tensors_in
 from convcore.onnx.translation import TRANSLATIONS
 from convcore.onnx.values import array_of
-from convcore.overrides import TorchFunctionMode
+from convcore.overrides import DisableTorchFunction, TorchFunctionMode
 
 # What a tensor may be asked that no node is made of: facts that are the same for every input.
 _FACTS = frozenset(
@@ -88,14 +87,16 @@ class Recorder(TorchFunctionMode):
     def results(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
         """Return the outputs of one recorded run, those in nested tuples, lists and dicts too.
 
+        None among them is left out, as in PyTorch.
+
         Raises
         ------
         TypeError
             There is one that is no tensor.
         """
         found = self._run(args, kwargs)
-        outputs = [each for _, each in leaves(found)]
-        if not outputs or found is None:
+        outputs = [each for _, each in leaves(found) if each is not None]
+        if not outputs:
             raise TypeError(f"export(): the net returns {type(found).__name__}, no tensors")
         for each in outputs:
             if not isinstance(each, Tensor):
@@ -108,7 +109,8 @@ class Recorder(TorchFunctionMode):
         handles = []
         for name, each in self._module.named_modules():
             handles.append(each.register_forward_pre_hook(self._entering(name)))
-            handles.append(each.register_forward_hook(self._leaving, always_call=True))
+            leaving = each.register_forward_hook(self._leaving, with_kwargs=True, always_call=True)
+            handles.append(leaving)
         token = _is_recording.set(True)
         try:
             self._module.eval()
@@ -127,14 +129,30 @@ class Recorder(TorchFunctionMode):
     def _entering(self, name: str) -> Callable[..., None]:
         return lambda *_: self._stack.append(name)
 
-    def _leaving(self, *_: Any) -> None:
-        self._stack.pop()
+    def _leaving(self, module: nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
+        try:
+            with DisableTorchFunction():
+                self._check_seen(module, (args, kwargs), output)
+        finally:
+            self._stack.pop()
+
+    def _check_seen(self, module: nn.Module, given: Any, output: Any) -> None:
+        """Refuse a layer that computes by functions that are not seen: it would be a constant."""
+        own = type(module).__module__.startswith("convcore.nn.")
+        if not own or any(module.children()) or not any(map(self._is_computed, tensors_in(given))):
+            return
+        if not all(map(self._is_computed, tensors_in(output))):
+            self._refuse(type(module), "it has no translation to ONNX")
+
+    def _is_computed(self, value: Tensor) -> bool:
+        self._recognize(value)
+        return id(value) in self._computed
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        given = [t for t in nested_tensors((args, kwargs)) if isinstance(t, Tensor)]
+        given = tensors_in((args, kwargs))
         for each in given:
             self._recognize(each)
         is_computed = any(id(t) in self._computed for t in given)
@@ -208,7 +226,7 @@ class Recorder(TorchFunctionMode):
             self._kept.append(tensor)
 
     def _refuse(self, func: Callable[..., Any], reason: str = "") -> NoReturn:
-        """Raise the error of a function that cannot be written as nodes."""
+        """Raise the error of a function, or of a layer's class, that cannot be written as nodes."""
         own = str(Path(convcore.__file__).parent) + os.sep
         frames = [f for f in traceback.extract_stack() if not f.filename.startswith(own)]
         where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "?"

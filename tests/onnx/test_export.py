@@ -417,6 +417,11 @@ def test_inputs_have_the_names_of_forwards_arguments(tmp_path):
     assert [each.name for each in program.model_proto.graph.input] == ["picture", "mask"]
 
 
+def test_an_outputs_name_is_none_of_an_inputs():
+    with pytest.raises(ValueError, match=r"output_names: \['x'\] are names of inputs"):
+        export(nn.ReLU(), convcore.ones(2), input_names=["x"], output_names=["x"])
+
+
 def test_names_are_a_list():
     with pytest.raises(TypeError, match="input_names must be a list of names, got 'x'"):
         export(nn.ReLU(), convcore.ones(2), input_names="x")
@@ -424,7 +429,7 @@ def test_names_are_a_list():
 
 def test_nested_outputs_are_outputs_in_order():
     def parts(x):
-        return x * 2, {"b": [x + 1], "a": x - 1}
+        return x * 2, {"b": [x + 1, None], "a": x - 1}
 
     program = export(Call(parts), convcore.ones(2), output_names=["first"])
     names = [each.name for each in program.model_proto.graph.output]

@@ -49,6 +49,11 @@ def test_what_it_shows(net, x):
     )
 
 
+def test_other_dtypes_have_their_own_names():
+    program = export(nn.ReLU(), convcore.ones(2, dtype=convcore.float64))
+    assert repr(program) == "ONNXProgram(ReLU, opset 17: input float64[2] -> output float64[2])"
+
+
 def test_a_name_of_pytorchs_that_it_has_not(net, x):
     with pytest.raises(
         AttributeError, match="'ONNXProgram' object has no attribute 'model'"
