@@ -9,10 +9,12 @@ the standard's own tests run on convcore.
 - ``graph.py``, ``nodes.py``: the net and its modules; ``naming.py``: their names;
 - ``operators/``: a function for each operator, a family a file;
 - ``exporting.py``: a net as a model; ``recording.py``: one run of it as nodes;
+- ``constancy.py``: another run, which finds what only seemed constant;
 - ``inputs.py``: which arguments of forward are inputs; ``nesting.py``: where they lie in it;
 - ``axes.py``: which axes are free; ``options.py``: PyTorch's other arguments;
 - ``program.py``: what `export` returns;
 - ``translation.py``, ``compositions.py``: a function's call as nodes;
+- ``recurrences.py``: a recurrent layer's call as nodes;
 - ``values.py``: tensors, arrays and dtypes from one world to the other.
 """
 

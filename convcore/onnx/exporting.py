@@ -12,10 +12,11 @@ import convcore
 from convcore import Tensor, nn
 from convcore.amp.autocast_mode import is_autocast_enabled
 from convcore.onnx import axes
+from convcore.onnx.constancy import check_constants
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.inputs import Inputs, as_call
 from convcore.onnx.naming import named
-from convcore.onnx.nesting import copied
+from convcore.onnx.nesting import replaced
 from convcore.onnx.options import check_others
 from convcore.onnx.program import ONNXProgram
 from convcore.onnx.recording import Recorder
@@ -45,7 +46,8 @@ def export(
     Parameters
     ----------
     model : Module
-        Is run once; its mode is put back.
+        Is run twice, on other values the second time, which finds values that are taken for
+        constants and are none; its mode and its buffers are put back.
     args : Tensor or tuple
         What forward is called with.  Tensors, those in tuples, lists and dicts too, become the
         model's inputs; numbers, strings and None stay in it as they are.
@@ -105,7 +107,8 @@ def export(
     """
     check_others(export, others)
     _check(model, opset_version, dynamic_shapes, dynamic_axes)
-    given, keywords = copied(as_call(args, kwargs))  # for the net may change them
+    call = as_call(args, kwargs)
+    given, keywords = replaced(call, lambda x: x.detach().clone())  # for the net may change them
     inputs = Inputs(model.forward, given, keywords, input_names)
     values = dict(zip(inputs.names.values(), inputs.tensors(given, keywords), strict=True))
     if both := values.keys() & set(output_names or ()):
@@ -117,7 +120,10 @@ def export(
     recorder = Recorder(model, values, _USUAL if opset_version is None else opset_version)
     recorder.reserve(output_names or ())
     recorder.sizes_are_free = any(axis > 1 for each in free.values() for axis in each)
-    results = _results(recorder, given, keywords, output_names)
+    random_state = convcore.get_rng_state()
+    found = recorder.results(given, keywords)
+    check_constants(recorder, inputs, call, random_state)
+    results = _outputs(recorder, found, output_names)
     free |= axes.of_names(dynamic_axes or {}, results)
     if unknown := set(dynamic_axes or {}) - set(free):
         raise ValueError(f"dynamic_axes names {sorted(unknown)}; there are {[*values, *results]}")
@@ -153,11 +159,10 @@ def _check(model: Any, opset_version: Any, dynamic_shapes: Any, dynamic_axes: An
         raise ValueError("export(): give either dynamic_shapes or dynamic_axes, not both")
 
 
-def _results(
-    recorder: Recorder, args: tuple, kwargs: Mapping[str, Any], names: Sequence[str] | None
+def _outputs(
+    recorder: Recorder, results: Sequence[Tensor], names: Sequence[str] | None
 ) -> dict[str, Tensor]:
-    """Return the net's outputs in one recorded run, by their names in the model."""
-    results = recorder.results(args, kwargs)
+    """Return the net's outputs by their names in the model."""
     usual = [f"output_{k}" if k else "output" for k in range(len(results))]
     given = named("output", names, usual)[: len(names or ())]
     outputs = [*given, *map(recorder.fresh, usual[len(given) :])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from convcore import Tensor
@@ -26,16 +26,16 @@ def tensors_in(tree: Any) -> list[Tensor]:
     return [value for _, value in leaves(tree) if isinstance(value, Tensor)]
 
 
-def copied(tree: Any) -> Any:
-    """Return the same with copies of the tensors, each without a gradient."""
+def replaced(tree: Any, by: Callable[[Tensor], Tensor]) -> Any:
+    """Return the same with other tensors: for each one what a function returns for it."""
     if isinstance(tree, Tensor):
-        return tree.detach().clone()
+        return by(tree)
     if isinstance(tree, dict):
         new = copy.copy(tree)
-        new.update({key: copied(value) for key, value in tree.items()})
+        new.update({key: replaced(value, by) for key, value in tree.items()})
         return new
     if isinstance(tree, tuple | list):
-        parts = [copied(value) for value in tree]
+        parts = [replaced(value, by) for value in tree]
         return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
     return tree
 

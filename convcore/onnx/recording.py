@@ -18,9 +18,11 @@ import convcore
 import convcore.onnx.compositions  # enters its translations
 from convcore import Tensor, nn
 from convcore.autograd import no_grad
+from convcore.nn.utils.rnn import PackedSequence
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.naming import distinct
 from convcore.onnx.nesting import leaves, tensors_in
+from convcore.onnx.recurrences import LAYERS
 from convcore.onnx.translation import TRANSLATIONS
 from convcore.onnx.values import array_of
 from convcore.overrides import DisableTorchFunction, TorchFunctionMode
@@ -65,6 +67,8 @@ class Recorder(TorchFunctionMode):
     nodes : list of NodeProto
     constants : dict of str to array
         Weights by their names in the net, and other constants.
+    taken : list of (str, array)
+        Of the constants what are no weights, and in which module each was used first.
     opset : int
     """
 
@@ -72,6 +76,7 @@ class Recorder(TorchFunctionMode):
         self.opset = opset
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, np.ndarray] = {}
+        self.taken: list[tuple[str, np.ndarray]] = []
         self.sizes_are_free = False
         self._module = module
         self._nodes: set[str] = set()
@@ -83,6 +88,7 @@ class Recorder(TorchFunctionMode):
             id(value): name for name, value in (*module.named_parameters(), *module.named_buffers())
         }
         self._stack: list[str] = []
+        self._inside = False  # a layer that is taken as a whole
 
     def results(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
         """Return the outputs of one recorded run, those in nested tuples, lists and dicts too.
@@ -101,7 +107,15 @@ class Recorder(TorchFunctionMode):
         for each in outputs:
             if not isinstance(each, Tensor):
                 raise TypeError(f"export(): an output is {type(each).__name__}, no tensor")
+            self._recognize(each)
+            self.name(each)
         return outputs
+
+    def again(self, inputs: Mapping[str, Tensor]) -> Recorder:
+        """Return a recorder for another run of the same net."""
+        new = Recorder(self._module, inputs, self.opset)
+        new.sizes_are_free, new._weights = self.sizes_are_free, self._weights
+        return new
 
     def _run(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:
         modes = [(each, each.training) for each in self._module.modules()]
@@ -109,8 +123,11 @@ class Recorder(TorchFunctionMode):
         handles = []
         for name, each in self._module.named_modules():
             handles.append(each.register_forward_pre_hook(self._entering(name)))
-            leaving = each.register_forward_hook(self._leaving, with_kwargs=True, always_call=True)
-            handles.append(leaving)
+            if self._translation_of(each):
+                handles.append(each.register_forward_pre_hook(self._starting))
+                ending = each.register_forward_hook(self._ending, prepend=True, with_kwargs=True)
+                handles.append(ending)
+            handles.append(each.register_forward_hook(self._leaving, always_call=True))
         token = _is_recording.set(True)
         try:
             self._module.eval()
@@ -129,20 +146,32 @@ class Recorder(TorchFunctionMode):
     def _entering(self, name: str) -> Callable[..., None]:
         return lambda *_: self._stack.append(name)
 
-    def _leaving(self, module: nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
-        try:
-            with DisableTorchFunction():
-                self._check_seen(module, (args, kwargs), output)
-        finally:
-            self._stack.pop()
+    @staticmethod
+    def _translation_of(module: nn.Module) -> Callable[..., list[str]] | None:
+        """Return the translation of a layer that is taken as a whole; None of all others."""
+        return LAYERS.get(type(module).forward)
 
-    def _check_seen(self, module: nn.Module, given: Any, output: Any) -> None:
-        """Refuse a layer that computes by functions that are not seen: it would be a constant."""
-        own = type(module).__module__.startswith("convcore.nn.")
-        if not own or any(module.children()) or not any(map(self._is_computed, tensors_in(given))):
-            return
-        if not all(map(self._is_computed, tensors_in(output))):
-            self._refuse(type(module), "it has no translation to ONNX")
+    def _starting(self, *_: Any) -> None:
+        self._inside = True
+
+    def _ending(self, module: nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
+        """Add the nodes of a layer that is taken as a whole, before its other hooks are called."""
+        self._inside = False
+        translate = self._translation_of(module)
+        assert translate is not None
+        with DisableTorchFunction():
+            is_packed = any(isinstance(each, PackedSequence) for each in (*args, *kwargs.values()))
+            if not is_packed and not any(map(self._is_computed, tensors_in((args, kwargs)))):
+                return
+            try:
+                names = translate(self, module, *args, **kwargs)
+            except OnnxError as error:
+                self._refuse(type(module), str(error))
+            self._enter(tensors_in(output), names)
+
+    def _leaving(self, *_: Any) -> None:
+        self._inside = False  # even if forward has failed, and the net goes on
+        self._stack.pop()
 
     def _is_computed(self, value: Tensor) -> bool:
         self._recognize(value)
@@ -152,6 +181,8 @@ class Recorder(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if self._inside:
+            return func(*args, **kwargs)
         given = tensors_in((args, kwargs))
         for each in given:
             self._recognize(each)
@@ -220,8 +251,12 @@ class Recorder(TorchFunctionMode):
             outputs = translate(self, result, **arguments)
         except OnnxError as error:
             self._refuse(func, str(error))
-        for tensor, output in zip(results, outputs, strict=True):
-            self._names[id(tensor)] = output
+        self._enter(results, outputs)
+
+    def _enter(self, results: Sequence[Tensor], names: Sequence[str]) -> None:
+        """Name what was computed."""
+        for tensor, name in zip(results, names, strict=True):
+            self._names[id(tensor)] = name
             self._computed.add(id(tensor))
             self._kept.append(tensor)
 
@@ -230,13 +265,17 @@ class Recorder(TorchFunctionMode):
         own = str(Path(convcore.__file__).parent) + os.sep
         frames = [f for f in traceback.extract_stack() if not f.filename.startswith(own)]
         where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "?"
-        module = (self._stack or [""])[-1] or type(self._module).__name__
+        module = self._place()
         reason = reason or (
             "it has no translation to ONNX, or reads values that depend on the input"
         )
         raise OnnxError(
             f"{func.__name__}() cannot be exported: {reason}; called in module {module!r}, {where}"
         )
+
+    def _place(self) -> str:
+        """Return the name of the module that is being called."""
+        return (self._stack or [""])[-1] or type(self._module).__name__
 
     def reserve(self, names: Iterable[str]) -> None:
         """Keep names for outputs."""
@@ -252,8 +291,11 @@ class Recorder(TorchFunctionMode):
         """Return the name of a tensor: computed, a weight or a constant."""
         found = self._names.get(id(value))
         if found is None:
-            found = self.fresh(self._weights.get(id(value)) or "constant")
+            weight = self._weights.get(id(value))
+            found = self.fresh(weight or "constant")
             self.constants[found] = array_of(value).copy()
+            if not weight:
+                self.taken.append((self._place(), self.constants[found]))
             self._names[id(value)] = found
             self._kept.append(value)
         return found

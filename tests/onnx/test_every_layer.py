@@ -92,30 +92,3 @@ def test_a_layer_is_exported_as_it_computes_or_refused(name):
         return
     for found, value in zip(program(*other), expected, strict=True):
         convcore.testing.assert_close(found, value, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["CrossMapLRN2d", "LSTMCell"])
-def test_a_layer_without_a_translation_is_named(name):
-    arguments, shape = LAYERS[name]
-    net = nn.Sequential(nn.Identity(), getattr(nn, name)(*arguments))
-    with pytest.raises(
-        OnnxError, match=rf"{name}\(\) cannot be exported: .* in module '1', .*\.py"
-    ):
-        export(net, convcore.rand(*shape))
-
-
-def test_a_module_of_ones_own_may_return_a_constant():
-    class Positions(nn.Module):
-        def forward(self, x):
-            return convcore.arange(x.shape[1]).float()
-
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.positions = Positions()
-
-        def forward(self, x):
-            return x + self.positions(x)
-
-    program = export(Net(), convcore.zeros(2, 3))
-    assert program(convcore.ones(2, 3))[0].tolist() == [[1, 2, 3], [1, 2, 3]]

@@ -448,7 +448,7 @@ def test_a_net_may_ask_whether_it_is_exported():
     with pytest.raises(OnnxError):
         export(Call(lambda x: x * x.sum().item()), convcore.ones(2))
     asked.append(convcore.onnx.is_in_onnx_export())
-    assert asked == [True, False]
+    assert asked == [True, True, False]  # a net runs twice: test_constancy.py
 
 
 @pytest.mark.parametrize("option", ["dynamic_axes", "dynamic_shapes"])

@@ -131,7 +131,6 @@ KINDS = [
     ("SyncBatchNorm", None, lambda draw, shape: norm(draw, shape, "SyncBatchNorm")),
     ("ChannelShuffle", None, lambda draw, shape: even(nn.ChannelShuffle(2), 1)),
     ("LocalResponseNorm", 2, lambda draw, shape: nn.LocalResponseNorm(3)),
-    ("CrossMapLRN2d", 2, lambda draw, shape: nn.CrossMapLRN2d(3)),
     ("Softmax2d", 2, lambda draw, shape: nn.Softmax2d()),
     ("PixelShuffle", 2, lambda draw, shape: even(even(nn.PixelShuffle(2), 1), 1)),
     ("PixelUnshuffle", 2, lambda draw, shape: even(even(nn.PixelUnshuffle(2), 2), 3)),
@@ -170,14 +169,19 @@ LEFT_OUT = {
     "has no translation": {
         *("Fold", "Unfold", "MultiheadAttention", "Transformer", "TransformerDecoder"),
         *("TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer"),
-        *("FractionalMaxPool2d", "FractionalMaxPool3d", *(f"MaxUnpool{r}d" for r in (1, 2, 3))),
+        *(
+            "CrossMapLRN2d",
+            "FractionalMaxPool2d",
+            "FractionalMaxPool3d",
+            *(f"MaxUnpool{r}d" for r in (1, 2, 3)),
+        ),
     },
 }
 # Kinds whose nodes round in another order than the layer does.
 ROUNDED = {
     *("Hardsigmoid", "Hardswish", "LogSigmoid", "RMSNorm", "GELU", "SiLU", "Mish", "Softsign"),
     *("LPPool1d", "LPPool2d", "LPPool3d", "GroupNorm", "Upsample", "UpsamplingBilinear2d"),
-    *("SELU", "LocalResponseNorm", "CrossMapLRN2d"),
+    *("SELU", "LocalResponseNorm", "RNN", "GRU", "LSTM", "RNNCell", "GRUCell", "LSTMCell"),
 }
 
 
@@ -228,9 +232,10 @@ def test_every_kind_of_layer_is_in_a_net_or_left_out_for_a_reason():
 
 @pytest.mark.parametrize("number", range(COUNT))
 def test_random_nets_come_back_and_agree_with_onnx_runtime(number, tmp_path):
-    net, x, kinds = random_net(number)
+    net, recorded, kinds = random_net(number)
     file = tmp_path / "net.onnx"
-    export(net, x, file)
+    export(net, recorded, file)
+    x = recorded.flip(0) * 0.9  # what was computed from the first input is no constant
     onnx.checker.check_model(onnx.load(file), full_check=True)
     loaded = load(file)
     with convcore.no_grad():
