@@ -8,7 +8,7 @@ from typing import Any
 import convcore
 from convcore import Tensor, nn
 from convcore.onnx import nodes
-from convcore.onnx.values import Value
+from convcore.onnx.values import Value, is_differentiable
 
 _CONVOLUTIONS: dict[int, Any] = {3: nodes.Conv1d, 4: nodes.Conv2d, 5: nodes.Conv3d}
 
@@ -35,7 +35,7 @@ def layer_of(
 
 
 def _are_weights(*values: Value) -> bool:
-    return all(isinstance(v, Tensor) and v.is_floating_point() for v in values)
+    return all(map(is_differentiable, values))
 
 
 def _set(layer: nn.Module, weight: nn.Parameter, bias: nn.Parameter | None) -> nn.Module:

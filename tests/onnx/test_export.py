@@ -262,6 +262,11 @@ def test_results_that_leave_the_graph_still_depend_on_the_input(shown, tmp_path)
     assert loaded(convcore.tensor([3.0, 4.0])).tolist() == [6.0, 8.0]
 
 
+def test_an_output_that_has_left_the_graph_depends_on_the_input():
+    program = export(Call(lambda x: (x * 2).data), convcore.ones(2))
+    assert program(convcore.tensor([3.0, 4.0]))[0].tolist() == [6.0, 8.0]
+
+
 @pytest.mark.parametrize(
     "function",
     [

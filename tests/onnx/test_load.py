@@ -15,7 +15,7 @@ onnx = pytest.importorskip("onnx", reason="needs onnx: pip install 'convcore[onn
 
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-from convcore.onnx import OnnxError, load  # noqa: E402
+from convcore.onnx import OnnxError, export, load  # noqa: E402
 
 
 def info(name, *sizes, kind=TensorProto.FLOAT):
@@ -165,6 +165,15 @@ def test_a_shared_weight_is_one_parameter(rng):
     net = load(model_of(nodes, [info("x", 2, 3)], [info("y", 2, 3)], {"w": w}))
     assert net.MatMul_0.B is net.MatMul_1.B
     assert len(list(net.parameters())) == 1
+
+
+@pytest.mark.parametrize("layer", [nn.Linear(4, 3), nn.BatchNorm1d(4)])
+def test_weights_in_bfloat16_are_read(layer, rng):
+    pytest.importorskip("ml_dtypes")
+    layer = layer.eval().to(convcore.bfloat16)
+    x = convcore.tensor(rng.standard_normal((2, 4), dtype=np.float32)).to(convcore.bfloat16)
+    loaded = load(export(layer, x).model_proto)
+    assert loaded(x).equal(layer(x))
 
 
 def test_constants_are_folded(rng):
