@@ -140,3 +140,14 @@ def _lp_pool(rank: int) -> Translation:
 
 for _rank in (1, 2, 3):
     translates(f"lp_pool{_rank}d")(_lp_pool(_rank))
+
+
+@translates("select")
+def _select(r: Recorder, y: Any, *, input: Any, dim: int, index: int) -> list[str]:
+    place = r.constant(index, np.int64)
+    return r.node("Gather", [r.name(input), place], axis=dim % input.ndim)
+
+
+@translates("unbind")
+def _unbind(r: Recorder, y: Any, *, input: Any, dim: int) -> list[str]:
+    return [_select(r, y, input=input, dim=dim, index=index)[0] for index in range(len(y))]

@@ -89,6 +89,7 @@ class Recorder(TorchFunctionMode):
         }
         self._stack: list[str] = []
         self._inside = False  # a layer that is taken as a whole
+        self._copies_weights = True
 
     def results(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
         """Return the outputs of one recorded run, those in nested tuples, lists and dicts too.
@@ -115,6 +116,7 @@ class Recorder(TorchFunctionMode):
         """Return a recorder for another run of the same net."""
         new = Recorder(self._module, inputs, self.opset)
         new.sizes_are_free, new._weights = self.sizes_are_free, self._weights
+        new._copies_weights = False
         return new
 
     def _run(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -293,7 +295,8 @@ class Recorder(TorchFunctionMode):
         if found is None:
             weight = self._weights.get(id(value))
             found = self.fresh(weight or "constant")
-            self.constants[found] = array_of(value).copy()
+            array = array_of(value)
+            self.constants[found] = array.copy() if self._copies_weights or not weight else array
             if not weight:
                 self.taken.append((self._place(), self.constants[found]))
             self._names[id(value)] = found

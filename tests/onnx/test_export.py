@@ -142,6 +142,7 @@ MODULES = {
     "negative_steps": (Call(lambda x: x[..., None, 0].squeeze(-1)), (2, 4, 5)),
     "joins": (Call(lambda x: convcore.cat([convcore.stack(x.chunk(2, 1), 1)] * 2, 2)), (2, 4, 5)),
     "splits": (Call(lambda x: x.split([1, 3], 1)[1] * 2), (2, 4, 5)),
+    "unbind": (Call(lambda x: x.unbind(1)[-1] * x.select(-2, 0) + x.unbind()[1][0]), (2, 4, 4)),
     "arithmetic": (Call(lambda x: (1 - x) * x / 3 + x**2 - (-x).exp()), (2, 4)),
     "in_place": (Call(lambda x: (x * 2).add_(1).relu_().clamp_(max=3.0)), (2, 4)),
     "reductions": (Call(lambda x: x.mean((2, 3)) + x.amax((2, 3)) - x.sum((2, 3))), (2, 4, 3, 3)),

@@ -79,8 +79,8 @@ def test_cells_in_a_loop(cell):
 
         def forward(self, x):
             state = None
-            for step in range(x.shape[1]):
-                state = self.cell(x[:, step], state)
+            for step in x.unbind(1):
+                state = self.cell(step, state)
             return state
 
     net = Loop()
