@@ -91,7 +91,7 @@ class Facade(types.ModuleType):
         self.__dict__[name] = value
 
     def _is_function(self, name: str) -> bool:
-        return callable(getattr(self._sources[-1], name, None))
+        return callable(vars(self._sources[-1]).get(name))
 
     def __delattr__(self, name: str) -> None:
         self.__dict__.pop(name, None)
@@ -126,9 +126,22 @@ def fallback(sources: Sequence[types.ModuleType], name: str) -> Any:
 
 def find(path: str) -> list[types.ModuleType]:
     """Return the modules that stand for a module `torch.X`; none if there is no such module."""
-    return [importlib.import_module(name) for name in real(path)] or (
+    return _imported(real(path)) or (
         [types.ModuleType(path, errors.explain(path))] if inert.is_inert(path) else []
     )
+
+
+def _imported(modules: Sequence[str]) -> list[types.ModuleType]:
+    """Import modules, less those whose package is not installed if there are others."""
+    found, missing = [], None
+    for name in modules:
+        try:
+            found.append(importlib.import_module(name))
+        except ModuleNotFoundError as error:
+            missing = error
+    if missing is not None and not found:
+        raise missing
+    return found
 
 
 def real(path: str) -> list[str]:

@@ -338,6 +338,26 @@ print(F.grad.conv2d_input is torch.nn.grad.conv2d_input)
     assert printed.splitlines() == ["[] False", "True", "True"]
 
 
+def test_export_to_onnx_can_be_named_without_the_package_it_needs(tmp_path):
+    printed = run(
+        """
+import sys
+
+sys.modules["onnx"] = None  # as if it were not installed
+from torch.onnx import is_in_onnx_export, symbolic_opset11 as opset
+
+print(is_in_onnx_export(), opset)
+try:
+    from torch.onnx import export
+except ModuleNotFoundError as error:
+    print(error)
+""",
+        tmp_path,
+    )
+    needed = "convcore.onnx needs the package 'onnx': pip install 'convcore[onnx]'"
+    assert printed.splitlines() == ["False <stand-in for torch.onnx.symbolic_opset11>", needed]
+
+
 def test_operations_are_counted(tmp_path):
     printed = run(
         """
