@@ -18,7 +18,8 @@ _REASONS = {
     "fx": "nothing traces Python code; hooks and `grad_fn` show what a net computes",
     "onnx": "one run of a net is recorded, by `onnx.export`; `convcore.onnx.load` reads models",
     "profiler": "use `convcore.inspection.profile` for a net, or `convcore bench` for layers",
-    "extension": "it does not load PyTorch's compiled extensions; compose tensor functions instead",
+    "extension": "it does not load PyTorch's compiled extensions; compose tensor functions "
+    "instead, and read and write images with PIL",
     "nested": "tensors are rectangular; pad sequences with `nn.utils.rnn.pad_sequence`",
     "mobile": "there is one backend",
     "fft": "use numpy.fft on `tensor.numpy()`",
@@ -172,8 +173,8 @@ def of_others(path: str) -> str:
 
 # Packages beside PyTorch that programs import, and what is there instead.
 _PACKAGES = {
-    "torchvision": "convcore.models has resnet18, vgg16, mobilenet_v2 and others under its names; "
-    "read images with PIL, and transform them with NumPy",
+    "torchvision": "it runs on convcore without PyTorch: pip install --no-deps torchvision pillow; "
+    "or take convcore.models, which has resnet18, vgg16, mobilenet_v2 and others under its names",
     "torchaudio": "read sounds with scipy.io.wavfile, and transform them with scipy.signal",
 }
 

@@ -58,6 +58,9 @@ def test_a_package_beside_pytorch_that_is_not_there_has_a_hint(tmp_path):
     lines = shown(tmp_path, "import torch\nimport torchaudio.missing\n", "run", "program.py")
     assert lines[-2].startswith("ModuleNotFoundError: No module named 'torchaudio")
     assert lines[-1].startswith("Hint: read sounds with scipy.io.wavfile")
+    without = "import sys\nsys.modules['torchvision'] = None\nimport torchvision\n"
+    lines = shown(tmp_path, without, "run", "program.py")
+    assert "pip install --no-deps torchvision pillow; or take convcore.models" in lines[-1]
 
 
 def test_a_program_may_show_its_errors_itself(tmp_path):

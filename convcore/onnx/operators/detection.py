@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import convcore
+from convcore.functions import regions
 from convcore.onnx.operators.registry import operator
 from convcore.onnx.values import Value, array_of, value_of
 
@@ -43,22 +44,8 @@ def _corners(boxes: np.ndarray, center: int) -> np.ndarray:
 
 
 def _best(boxes: np.ndarray, scores: np.ndarray, limit: int, iou: float, floor: float) -> list[int]:
-    order = [int(i) for i in np.argsort(-scores, kind="stable") if scores[i] > floor]
-    kept: list[int] = []
-    for box in order:
-        if len(kept) >= limit:
-            break
-        if not kept or (_overlaps(boxes[box], boxes[kept]) <= iou).all():
-            kept.append(box)
-    return kept
-
-
-def _overlaps(box: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return the intersection over the union of a box with each of others."""
-    low, high = np.maximum(box[:2], others[:, :2]), np.minimum(box[2:], others[:, 2:])
-    common = np.prod(np.maximum(high - low, 0), -1)
-    areas = np.prod(box[2:] - box[:2]) + np.prod(others[:, 2:] - others[:, :2], -1)
-    return common / np.maximum(areas - common, np.finfo(float).tiny)
+    above = np.nonzero(scores > floor)[0]
+    return above[regions.best_boxes(boxes[above], scores[above], iou, limit)].tolist()
 
 
 @operator("RoiAlign")
@@ -80,32 +67,36 @@ def roi_align(
     The method is that of Mask R-CNN (arXiv 1703.06870, section 3).
     """
     half = 0.5 if version >= 16 and coordinate_transformation_mode == "half_pixel" else 0.0
-    regions = array_of(rois).astype(np.float64) * spatial_scale - half
-    pooled = []
-    for (left, top, right, bottom), image in zip(regions, array_of(images), strict=True):
-        height, width = bottom - top, right - left
-        if not half:
-            height, width = max(height, 1.0), max(width, 1.0)
-        rows = sampling_ratio or max(1, int(np.ceil(height / output_height)))
-        columns = sampling_ratio or max(1, int(np.ceil(width / output_width)))
-        y = top + (np.arange(output_height * rows) + 0.5) * height / (output_height * rows)
-        across = left + (np.arange(output_width * columns) + 0.5) * width / (output_width * columns)
-        samples = x[int(image)][:, None, None] * _bilinear(x, y, across)[None]
-        bins = samples.reshape(
-            x.shape[1], output_height, rows, output_width, columns, *samples.shape[3:]
-        )
-        # The standard's maximum is over the four weighted pixels of each sample.
-        summed = bins.sum((-2, -1))
-        pooled.append(summed.mean((2, 4)) if mode == "avg" else bins.amax((2, 4, 5, 6)))
-    empty = x.new_zeros(0, x.shape[1], output_height, output_width)
-    return convcore.stack(pooled) if pooled else empty
+    boxes, least = array_of(rois).astype(np.float64) * spatial_scale - half, 0.0 if half else 1.0
+    size, of = (output_height, output_width), array_of(images)
+    if mode == "avg":
+        return regions.roi_align(x, boxes, of, size, sampling_ratio, least=least)
+    found = [
+        _largest_samples(x[int(image)], box, size, sampling_ratio, least)
+        for box, image in zip(boxes, of, strict=True)
+    ]
+    return convcore.stack(found) if found else x.new_zeros(0, x.shape[1], *size)
 
 
-def _bilinear(x: Value, rows: np.ndarray, columns: np.ndarray) -> Value:
+def _largest_samples(
+    image: Value, box: np.ndarray, size: tuple[int, int], samples: int, least: float
+) -> Value:
+    """Return the largest of the weighted pixels, four to a sample, in each bin of a box."""
+    (left, top), (width, height) = box[:2], np.maximum(box[2:] - box[:2], least)
+    bins = []
+    for start, length, count in ((top, height, size[0]), (left, width, size[1])):
+        taken = samples or max(1, int(np.ceil(length / count)))
+        bins.append(start + (np.arange(count * taken) + 0.5) * length / (count * taken))
+    weighted = image[:, None, None] * _bilinear(image, *bins)[None]
+    parts = (size[0], len(bins[0]) // size[0], size[1], len(bins[1]) // size[1])
+    return weighted.reshape(image.shape[0], *parts, *image.shape[1:]).amax((2, 4, 5, 6))
+
+
+def _bilinear(image: Value, rows: np.ndarray, columns: np.ndarray) -> Value:
     """Return the weights (rows, columns, H, W) of the pixels around each sample."""
-    weights = [_tent(p, n) for p, n in ((rows, x.shape[2]), (columns, x.shape[3]))]
+    weights = [_tent(p, n) for p, n in ((rows, image.shape[1]), (columns, image.shape[2]))]
     grid = weights[0][:, None, :, None] * weights[1][None, :, None, :]
-    return value_of(grid.astype(array_of(x).dtype))
+    return value_of(grid.astype(array_of(image).dtype))
 
 
 def _tent(places: np.ndarray, size: int) -> np.ndarray:
