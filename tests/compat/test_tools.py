@@ -1,8 +1,6 @@
 """Other people's tools for PyTorch run on convcore as they are, and print what they print there.
 
 Each program in ``programs/tools`` uses one tool, in the manner of its documentation.
-pytorch-grad-cam and zennit import torchvision, of which the programs use nothing:
-``helpers/stand_ins`` has the names.
 """
 
 from __future__ import annotations
@@ -19,8 +17,14 @@ from printed import assert_same_numbers
 
 TESTS = Path(__file__).parents[1]
 PROGRAMS = {file.stem: file for file in sorted((TESTS / "programs" / "tools").glob("*.py"))}
+# Starts a program on PyTorch, whose tool may import torchvision.
+ON_PYTORCH = TESTS / "helpers" / "torchvision_on_pytorch.py"
 # The module that a program needs besides the tool's own.
-BESIDES = {"use_grad_cam": ("cv2", "ttach", "sklearn"), "use_torchviz": ("graphviz",)}
+BESIDES = {
+    "use_grad_cam": ("cv2", "ttach", "sklearn", "torchvision"),
+    "use_torchviz": ("graphviz",),
+    "use_zennit": ("torchvision",),
+}
 
 
 def modules_of(program: Path) -> list[str]:
@@ -32,11 +36,9 @@ def modules_of(program: Path) -> list[str]:
 
 def printed_by(program: Path, *start: str) -> str:
     """Return what a program prints."""
-    paths = [str(TESTS / "helpers" / "stand_ins"), os.environ.get("PYTHONPATH", "")]
-    settings = {"PYTHONPATH": os.pathsep.join(paths), "MPLBACKEND": "agg"}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", *start, str(program)],
-        capture_output=True, text=True, timeout=300, env={**os.environ, **settings},
+        capture_output=True, text=True, timeout=300, env={**os.environ, "MPLBACKEND": "agg"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -51,7 +53,8 @@ def test_a_tool_prints_on_convcore_what_it_prints_on_pytorch(program):
     ours = printed_by(program, "-m", "convcore", "run")
     assert len(ours) > 40
     if importlib.util.find_spec("torch") is not None:
-        assert_same_numbers(ours, printed_by(program))
+        start = [str(ON_PYTORCH)] if importlib.util.find_spec("torchvision") else []
+        assert_same_numbers(ours, printed_by(program, *start))
 
 
 def test_the_page_names_each_tool_and_the_version_that_is_tested():

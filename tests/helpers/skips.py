@@ -24,6 +24,7 @@ _DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     **{name: f"--no-deps {name} tqdm" for name in ("captum", "torchcam", "torchinfo", "thop")},
     **{name: f"--no-deps {name}" for name in ("ptflops", "zennit")},
+    "torchvision": "--no-deps torchvision pillow",
     "torchviz": "--no-deps torchviz graphviz",
     "cv2": "opencv-python-headless",
     "tensorboardx": "tensorboardX",

@@ -6,12 +6,11 @@ have ReLUs in place.
 """
 
 import copy
-import importlib.util
-from pathlib import Path
 
 import numpy as np
 import pytest
 from attribution_nets import nets
+from torchvision_on_pytorch import import_torchvision
 
 import convcore
 from convcore.inspection import attribution
@@ -141,8 +140,8 @@ def test_lrp_as_captum(captum, twins, rule):
     [("grad_cam", "GradCAM"), ("grad_cam_plus_plus", "GradCAMPlusPlus"), ("layer_cam", "LayerCAM")],
 )
 @pytest.mark.filterwarnings("ignore")
-def test_maps_as_pytorch_grad_cam(twins, name, theirs, monkeypatch):
-    _stand_in(monkeypatch)
+def test_maps_as_pytorch_grad_cam(twins, name, theirs):
+    import_torchvision()
     theirs_of = pytest.importorskip("pytorch_grad_cam", exc_type=ImportError)
     from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
 
@@ -166,8 +165,8 @@ def test_a_map_of_a_second_call_as_captum(captum):
 
 
 @pytest.fixture
-def zennit(monkeypatch):
-    _stand_in(monkeypatch)
+def zennit():
+    import_torchvision()
     return pytest.importorskip("zennit")
 
 
@@ -207,12 +206,6 @@ def test_smooth_grad_as_zennit(zennit, each_twins):
     generator = convcore.Generator().manual_seed(5)
     mean = attribution.smooth_grad(ours, x, 1, n_samples=4, noise=0.15, generator=generator)
     check(mean, (5 * found - plain) / 4)
-
-
-def _stand_in(monkeypatch):
-    """Have something in torchvision's place, which tools import and nothing here uses."""
-    if importlib.util.find_spec("torchvision") is None:
-        monkeypatch.syspath_prepend(Path(__file__).parents[2] / "helpers" / "stand_ins")
 
 
 def _as_theirs(image, size):

@@ -1,3 +1,0 @@
-from torchvision.models import resnet
-
-__all__ = ["resnet"]
