@@ -64,8 +64,8 @@ class Facade(types.ModuleType):
         found = fallback(sources, name)
         if found is not None:
             return self._kept(name, found)
-        if _Door.entered and (names.is_module(path) or real(path)) and find(path):
-            return importlib.import_module(path)
+        if (names.is_module(path) or real(path)) and find(path):
+            return self._below(name, path)
         if inert.is_inert(path):
             return self._kept(name, inert.stand_in(path))
         raise errors.missing_attribute(self.__name__, name)
@@ -74,14 +74,20 @@ class Facade(types.ModuleType):
         """Return a value as PyTorch's programs shall see it, and keep it if it will not change."""
         if isinstance(value, types.ModuleType):
             path = f"{self.__name__}.{name}"  # or a module of another place: F.grad is nn.grad
-            return importlib.import_module(
-                path if find(path) else value.__name__.replace("convcore", "torch", 1)
-            )
+            there = path if find(path) else value.__name__.replace("convcore", "torch", 1)
+            return self._below(name, there)
         if isinstance(value, type):
             _Door.relabel(value)
         if isinstance(value, type | types.FunctionType):
             self.__dict__[name] = value  # the next time it is found at once
         return value
+
+    def _below(self, name: str, path: str) -> Any:
+        """Return a module; without an import where the door has closed, as `torch` is another's."""
+        if _Door.entered:
+            return importlib.import_module(path)
+        self.__dict__[name] = module = Facade(path, find(path))
+        return module
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, Facade) and self._is_function(name):

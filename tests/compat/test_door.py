@@ -257,6 +257,27 @@ with as_torch():
     assert (done.stdout, done.stderr) == ("tensor([1.])\n", "")
 
 
+def test_a_module_that_is_kept_finds_those_below_it_after_the_context():
+    done = python(
+        """
+import sys, types
+
+import convcore
+from convcore.compat import as_torch
+
+with as_torch() as kept:
+    pass
+sys.modules["torch"] = types.ModuleType("torch")  # another's, from here on
+sys.modules["torch.backends"] = types.ModuleType("torch.backends")
+assert kept.backends.cpu.get_cpu_capability() == convcore.backends.cpu.get_cpu_capability()
+assert kept.backends is kept.backends
+assert kept.nn.functional.grad.conv2d_input is convcore.nn.grad.conv2d_input
+print(kept.jit.is_scripting(), kept.fx.Graph, kept.ops.torchvision.nms.__name__)
+"""
+    )
+    assert (done.stdout, done.stderr) == ("False <stand-in for torch.fx.Graph> nms\n", "")
+
+
 def test_as_torch_refuses_where_pytorch_is_loaded():
     done = python(
         """
