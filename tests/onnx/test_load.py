@@ -408,6 +408,18 @@ def test_gradients_pass(op, inputs, options):
     assert x.grad is not None
 
 
+def test_the_maximum_of_a_region_is_of_its_own_pixels_alone():
+    """Of pixels below zero too: those outside the samples weigh nothing, and are no zeros."""
+    boxes = {"rois": np.array([[1, 1, 3, 3]], np.float32), "images": np.zeros(1, np.int64)}
+    node = helper.make_node("RoiAlign", ["x", *boxes], ["y"], mode="max", sampling_ratio=1)
+    net = load(model_of([node], [info("x")], [info("y")], boxes))
+    x = convcore.full((1, 2, 5, 5), -1.0, requires_grad=True)
+    found = net(x)  # one sample, amid four pixels
+    assert found.tolist() == [[[[-0.25]], [[-0.25]]]]
+    found.sum().backward()
+    assert x.grad[:, :, 1:3, 1:3].sum() == x.grad.sum() == 0.5
+
+
 def test_functions_pass_attributes_on_and_are_told_apart_by_overload():
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
     inner = helper.make_node("LeakyRelu", ["a"], ["b"])

@@ -87,22 +87,20 @@ def _largest_samples(
     for start, length, count in ((top, height, size[0]), (left, width, size[1])):
         taken = samples or max(1, int(np.ceil(length / count)))
         bins.append(start + (np.arange(count * taken) + 0.5) * length / (count * taken))
-    weighted = image[:, None, None] * _bilinear(image, *bins)[None]
-    parts = (size[0], len(bins[0]) // size[0], size[1], len(bins[1]) // size[1])
-    return weighted.reshape(image.shape[0], *parts, *image.shape[1:]).amax((2, 4, 5, 6))
+    down, across = (_ends(p, n) for p, n in zip(bins, image.shape[1:], strict=True))
+    weights = value_of((down[1][:, None] * across[1]).astype(array_of(image).dtype))
+    weighted = image[:, value_of(down[0])][:, :, value_of(across[0])] * weights
+    parts = (2, size[0], len(bins[0]) // size[0], 2, size[1], len(bins[1]) // size[1])
+    return weighted.reshape(image.shape[0], *parts).amax((1, 3, 4, 6))
 
 
-def _bilinear(image: Value, rows: np.ndarray, columns: np.ndarray) -> Value:
-    """Return the weights (rows, columns, H, W) of the pixels around each sample."""
-    weights = [_tent(p, n) for p, n in ((rows, image.shape[1]), (columns, image.shape[2]))]
-    grid = weights[0][:, None, :, None] * weights[1][None, :, None, :]
-    return value_of(grid.astype(array_of(image).dtype))
-
-
-def _tent(places: np.ndarray, size: int) -> np.ndarray:
+def _ends(places: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pixels before all places and then those behind, and the weights of each."""
     inside = (places >= -1) & (places <= size)
     at = np.clip(places, 0, size - 1)
-    return np.maximum(0, 1 - np.abs(at[:, None] - np.arange(size))) * inside[:, None]
+    low = at.astype(np.int64)
+    pixels = np.concatenate((low, np.minimum(low + 1, size - 1)))
+    return pixels, np.concatenate(((1 - at + low) * inside, (at - low) * inside))
 
 
 @operator("MaxRoiPool")
