@@ -517,7 +517,7 @@ def test_constructor_passes_what_other_bases_take():
 
 MISSING = [
     (lambda: convcore.fft, "torch.fft is out of scope for convcore: use numpy.fft"),
-    (lambda: convcore.compile, "optimize_for_inference"),
+    (lambda: convcore.export, "optimize_for_inference"),
     (lambda: nn.quantized, "ONNX Runtime"),
     (lambda: nn.functional.gumbel_softmax_, ""),
     (lambda: convcore.linalg.tensorsolve_, ""),

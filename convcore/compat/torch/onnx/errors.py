@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from convcore.onnx.errors import OnnxError
+try:
+    from convcore.onnx.errors import OnnxError
+except ModuleNotFoundError:  # of the package onnx, without which there is no export
+
+    class OnnxError(ValueError):  # type: ignore[no-redef]
+        """Raised by nothing."""
+
 
 OnnxExporterError = UnsupportedOperatorError = SymbolicValueError = OnnxError
 
