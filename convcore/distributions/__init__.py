@@ -16,6 +16,7 @@ from convcore.distributions.bernoulli import Bernoulli
 from convcore.distributions.beta import Beta
 from convcore.distributions.binomial import Binomial
 from convcore.distributions.categorical import Categorical
+from convcore.distributions.cauchy import Cauchy
 from convcore.distributions.chi2 import Chi2
 from convcore.distributions.dirichlet import Dirichlet
 from convcore.distributions.distribution import Distribution
@@ -24,15 +25,18 @@ from convcore.distributions.exponential import Exponential
 from convcore.distributions.gamma import Gamma
 from convcore.distributions.geometric import Geometric
 from convcore.distributions.gumbel import Gumbel
+from convcore.distributions.half_cauchy import HalfCauchy
 from convcore.distributions.half_normal import HalfNormal
 from convcore.distributions.independent import Independent
 from convcore.distributions.kl import kl_divergence, register_kl
 from convcore.distributions.laplace import Laplace
+from convcore.distributions.lkj_cholesky import LKJCholesky
 from convcore.distributions.log_normal import LogNormal
 from convcore.distributions.logistic_normal import LogisticNormal
 from convcore.distributions.mixture_same_family import MixtureSameFamily
 from convcore.distributions.multinomial import Multinomial
 from convcore.distributions.multivariate_normal import MultivariateNormal
+from convcore.distributions.negative_binomial import NegativeBinomial
 from convcore.distributions.normal import Normal
 from convcore.distributions.one_hot_categorical import (
     OneHotCategorical,
@@ -68,6 +72,7 @@ __all__ = [
     "Beta",
     "Binomial",
     "Categorical",
+    "Cauchy",
     "Chi2",
     "ComposeTransform",
     "Dirichlet",
@@ -78,15 +83,18 @@ __all__ = [
     "Gamma",
     "Geometric",
     "Gumbel",
+    "HalfCauchy",
     "HalfNormal",
     "Independent",
     "IndependentTransform",
+    "LKJCholesky",
     "Laplace",
     "LogNormal",
     "LogisticNormal",
     "MixtureSameFamily",
     "Multinomial",
     "MultivariateNormal",
+    "NegativeBinomial",
     "Normal",
     "OneHotCategorical",
     "OneHotCategoricalStraightThrough",

@@ -15,6 +15,7 @@ from convcore._tensor import Tensor, wrap
 __all__ = [
     "Constraint",
     "boolean",
+    "corr_cholesky",
     "dependent",
     "dependent_property",
     "greater_than",
@@ -241,6 +242,12 @@ def _is_cholesky(x: np.ndarray) -> np.ndarray:
     return _is_lower(x) & (np.diagonal(x, 0, -2, -1) > 0).all(-1)
 
 
+def _is_corr_cholesky(x: np.ndarray) -> np.ndarray:
+    """Return whether a Cholesky factor's rows have the length 1, but for rounding."""
+    rounding = 10 * x.shape[-1] * np.finfo(x.dtype).eps
+    return _is_cholesky(x) & (np.abs(np.linalg.norm(x, axis=-1) - 1) <= rounding).all(-1)
+
+
 def _is_square(x: np.ndarray) -> np.ndarray:
     return np.full(x.shape[:-2], x.shape[-1] == x.shape[-2])
 
@@ -281,6 +288,7 @@ simplex = _Said("Simplex()", _is_simplex, 1)
 multinomial = _Multinomial
 lower_triangular = _Said("LowerTriangular()", _is_lower, 2)
 lower_cholesky = _Said("LowerCholesky()", _is_cholesky, 2)
+corr_cholesky = _Said("CorrCholesky()", _is_corr_cholesky, 2)
 square = _Said("Square()", _is_square, 2)
 symmetric = _Said("Symmetric()", _is_symmetric, 2)
 positive_semidefinite = _Said(

@@ -16,6 +16,7 @@ from convcore.distributions.bernoulli import Bernoulli
 from convcore.distributions.beta import Beta
 from convcore.distributions.binomial import Binomial
 from convcore.distributions.categorical import Categorical
+from convcore.distributions.cauchy import Cauchy
 from convcore.distributions.dirichlet import Dirichlet
 from convcore.distributions.distribution import Distribution
 from convcore.distributions.exponential import Exponential
@@ -110,6 +111,12 @@ def _categorical(p: Any, q: Any) -> Tensor:
     terms = p.probs * (p.logits - q.logits)
     terms = where((q.probs == 0).expand_as(terms), math.inf, terms)
     return where((p.probs == 0).expand_as(terms), 0.0, terms).sum(-1)
+
+
+@register_kl(Cauchy, Cauchy)
+def _cauchy(p: Any, q: Any) -> Tensor:
+    squares = (p.scale + q.scale).pow(2) + (p.loc - q.loc).pow(2)
+    return (squares / (4 * p.scale * q.scale)).log()
 
 
 @register_kl(OneHotCategorical, OneHotCategorical)

@@ -25,6 +25,7 @@ CASES = {
     "Binomial of logits": {"total_count": 5, "logits": LOC},
     "Categorical": {"probs": WEIGHTS},
     "Categorical of logits": {"logits": WEIGHTS},
+    "Cauchy": {"loc": LOC, "scale": SCALE},
     "Chi2": {"df": SCALE},
     "Dirichlet": {"concentration": WEIGHTS},
     "Exponential": {"rate": SCALE},
@@ -32,7 +33,9 @@ CASES = {
     "Geometric": {"probs": P},
     "Geometric of logits": {"logits": LOC},
     "Gumbel": {"loc": LOC, "scale": SCALE},
+    "HalfCauchy": {"scale": SCALE},
     "HalfNormal": {"scale": SCALE},
+    "LKJCholesky": {"dim": 3, "concentration": SCALE},
     "Laplace": {"loc": LOC, "scale": SCALE},
     "LogNormal": {"loc": LOC, "scale": P},
     "LogisticNormal": {"loc": LOC, "scale": P},
@@ -40,6 +43,8 @@ CASES = {
     "MultivariateNormal": {"loc": [[1.0, 2.0], [0.0, -1.0]], "covariance_matrix": COVARIANCE},
     "MultivariateNormal of precision": {"loc": [1.0, 2.0], "precision_matrix": COVARIANCE},
     "MultivariateNormal of scale": {"loc": [1.0, 2.0], "scale_tril": [[2.0, 0.0], [0.3, 1.0]]},
+    "NegativeBinomial": {"total_count": [3.0, 0.5, 7.0], "probs": P},
+    "NegativeBinomial of logits": {"total_count": 5, "logits": LOC},
     "Normal": {"loc": LOC, "scale": SCALE},
     "Normal of numbers": {"loc": 0, "scale": 2.0},
     "OneHotCategorical": {"probs": WEIGHTS},
@@ -140,9 +145,18 @@ def test_gradients_are_pytorchs(torch, case):
 def test_samples_have_the_mean_of_their_distribution(case):
     convcore.manual_seed(3)
     d, _ = made(convcore, case)
-    mean = d.mean.numpy() if not case.startswith(("Relaxed", "Categorical", "Logistic")) else None
-    if mean is None or case == "StudentT":
+    without = (
+        "Relaxed",
+        "Categorical",
+        "Logistic",
+        "LKJCholesky",
+        "Cauchy",
+        "HalfCauchy",
+        "StudentT",
+    )
+    if case.startswith(without):
         return
+    mean = d.mean.numpy()
     drawn = d.sample((3000,)).numpy()
     error = np.abs(drawn.mean(0) - mean) / (d.stddev.numpy() + 1e-9)
     assert error.max() < 0.12
