@@ -248,6 +248,8 @@ def _intercepted(function: Callable) -> Callable:
     wrapped.__doc__ = function.__doc__
     wrapped.__module__ = function.__module__
     wrapped.__qualname__ = function.__qualname__
+    # What packages read to know an argument: `"indexing" in torch.meshgrid.__kwdefaults__`.
+    wrapped.__kwdefaults__ = getattr(function, "__kwdefaults__", None)
     return wrapped
 
 

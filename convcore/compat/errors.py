@@ -40,6 +40,8 @@ def missing_attribute(module: str, name: str) -> AttributeError:
         return MissingAttributeError(f"{module} has no attribute {name!r}{meant}", name=name)
     if scope.reason(f"{module}.{name}"):
         return MissingAttributeError(explain(f"{module}.{name}"), name=name)
+    if name.startswith("_"):
+        return MissingAttributeError(_private(f"{module}.{name}"), name=name)
     return MissingAttributeError(
         f"{module} has no attribute {name!r}, neither in convcore nor in PyTorch {names.VERSION}",
         name=name,
@@ -85,8 +87,18 @@ def missing_module(path: str) -> ModuleNotFoundError:
         return MissingModuleError(f"there is no {path}{meant}", name=module)
     if scope.reason(path):
         return MissingModuleError(explain(path), name=module)
+    if "._" in path:
+        return MissingModuleError(_private(path), name=module)
     return MissingModuleError(
         f"there is no {path}, neither in convcore nor in PyTorch {names.VERSION}", name=module
+    )
+
+
+def _private(path: str) -> str:
+    """Say what is known of a private name: the lists hold PyTorch's public ones."""
+    return (
+        f"convcore has no {path}: of PyTorch's private names it has those that packages are known "
+        "to use"
     )
 
 

@@ -129,9 +129,10 @@ def sym_not(value: bool) -> bool:
 
 def _fallback(name: str) -> Any:
     """Return what is found by a rule and stands in no module, such as ``torch.zero_``; or None."""
-    if name.startswith("_"):
-        foreach = name.startswith("_foreach_")
-        return importlib.import_module(f"{__name__}._foreach").function(name) if foreach else None
+    if name.startswith("_foreach_"):
+        return importlib.import_module(f"{__name__}._foreach").function(name)
+    if name.startswith("__"):
+        return None
     functions = importlib.import_module(f"{__name__}._functions")
     if name in functions.ALIKE:
         return getattr(F, name)

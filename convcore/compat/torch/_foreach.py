@@ -9,6 +9,8 @@ from convcore import Tensor, full_like, linalg
 
 # Whose second operand may be a number here, and only a tensor in the method.
 _WITH_NUMBERS = ("maximum", "minimum")
+# Which write a method's result into the tensor: Tensor has no maximum_.
+_COPIED = ("maximum_", "minimum_", "copy_")
 
 
 def function(name: str) -> Callable | None:
@@ -19,7 +21,7 @@ def function(name: str) -> Callable | None:
     method = name.removeprefix("_foreach_")
     if method == "norm":
         return _norms
-    if not hasattr(Tensor, method):
+    if not (hasattr(Tensor, method) or method in _COPIED):
         return None
 
     def each(tensors: Sequence[Tensor], *operands: Any, **options: Any) -> list[Tensor]:
@@ -44,7 +46,7 @@ def _apply(method: str, tensor: Tensor, *operands: Any, **options: Any) -> Tenso
         operands = (full_like(tensor, operands[0]),)
     if plain in ("addcmul", "addcdiv") and len(operands) == 3:
         *operands, options["value"] = operands  # type: ignore[assignment]
-    if method in ("maximum_", "minimum_", "copy_"):
+    if method in _COPIED:
         return tensor.copy_(getattr(tensor, plain)(*operands) if plain != "copy" else operands[0])
     return getattr(tensor, method)(*operands, **options)
 

@@ -9,6 +9,7 @@ from convcore import Tensor
 from convcore.nn import functional as F
 
 __all__ = [
+    "_cast_Long",
     "batch_norm",
     "constant_pad_nd",
     "embedding",
@@ -35,6 +36,11 @@ def _copied(result: Any, out: Any = None) -> Any:
         return result.clone() if out is None else out.copy_(result)
     outs = [None] * len(result) if out is None else out
     return tuple([_copied(*pair) for pair in zip(result, outs, strict=True)])
+
+
+def _cast_Long(input: Tensor, non_blocking: bool = False) -> Tensor:
+    """Return the tensor as int64."""
+    return input.long()
 
 
 def batch_norm(

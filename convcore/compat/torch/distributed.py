@@ -5,11 +5,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from convcore import distributed as _own
 from convcore.distributed import *  # noqa: F403
+from convcore.distributed import ReduceOp
 from convcore.distributed.group import ProcessGroup as ProcessGroup
+
+# PyTorch's is a class with the enumeration in it, and its members are the enumeration's.
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
+
+
+class Backend(str):
+    """Names of backends, in small letters whatever the argument's are: a str."""
+
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
+
+    backend_list: ClassVar = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI]
+    default_device_backend_map: ClassVar = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO}
+
+    def __new__(cls, name: str) -> Any:
+        """Return the name in small letters, a str."""
+        if not isinstance(name, str):
+            raise ValueError("Backend constructor parameter must be string-ish")
+        return name.lower()
 
 
 def _backend(name: Any) -> Any:

@@ -60,7 +60,7 @@ def _clones(module: Module, n: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(n)])
 
 
-def _activation(activation: Any) -> Any:
+def _get_activation_fn(activation: Any) -> Any:
     """Return a function by its name; a function as it is."""
     if not isinstance(activation, str):
         return activation
@@ -103,7 +103,7 @@ class _Layer(Module):
             setattr(self, f"norm{number}", norm)
         for number in numbers:
             setattr(self, f"dropout{number}", Dropout(dropout))
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
 
     def _residual(self, x: Tensor, number: int, block: Callable[[Tensor], Tensor]) -> Tensor:
         """Return x plus a block of it, normalised before the block or after the sum."""

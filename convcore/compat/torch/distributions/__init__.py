@@ -1,0 +1,1 @@
+"""Modules of torch.distributions with names that only PyTorch's programs ask for."""

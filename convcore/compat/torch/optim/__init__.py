@@ -1,0 +1,1 @@
+"""Modules of torch.optim with names that only PyTorch's programs ask for."""
