@@ -220,13 +220,14 @@ def _check_keywords(cls: type, args: Sequence[Any], given: Mapping[str, Any]) ->
     if code is None or code.co_flags & 8:  # inspect.CO_VARKEYWORDS: any keyword will do
         return
     names = _keywords(code)
+    before = names[: min(len(args), len(names) - code.co_kwonlyargcount)]
     for name in given:
-        if name in names[: len(args)]:
+        if name in before:
             raise hinted(
                 TypeError(
                     f"{cls.__qualname__}.__init__() got multiple values for argument {name!r}"
                 ),
-                f"what stands before the keywords is {', '.join(names[: len(args)])}",
+                f"what stands before the keywords is {', '.join(before)}",
             )
         if name not in names:
             raise unknown_keyword(cls.__qualname__, name, names)

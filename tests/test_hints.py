@@ -515,6 +515,17 @@ def test_constructor_passes_what_other_bases_take():
     assert Sized(3, other=4).more == {"other": 4}
 
 
+def test_options_behind_any_number_of_arguments_are_given_once():
+    class Chain(nn.Module):
+        def __init__(self, *layers, scale=1):
+            super().__init__()
+            self.found = len(layers), scale
+
+    assert Chain("a", "b", scale=3).found == (2, 3)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'scales'"):
+        Chain("a", "b", scales=3)
+
+
 MISSING = [
     (lambda: convcore.fft, "torch.fft is out of scope for convcore: use numpy.fft"),
     (lambda: convcore.export, "optimize_for_inference"),
