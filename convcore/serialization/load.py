@@ -293,11 +293,15 @@ class _Reader(_Names, DataUnpickler):
         return self.trust(safe.found(module, name))
 
 
-class _CodeReader(_Names, pickle.Unpickler):
+# As it is now: Lightning, for one, has another in its place while it loads.
+_Unpickler = pickle.Unpickler
+
+
+class _CodeReader(_Names, _Unpickler):
     """An unpickler of anything, with convcore's classes for PyTorch's."""
 
     def _open(self, pickled: Any, n_bytes: int) -> None:
-        pickle.Unpickler.__init__(self, pickled)
+        _Unpickler.__init__(self, pickled)
 
     def _other(self, module: str, name: str) -> Any:
         if module.partition(".")[0] != "torch":
@@ -314,7 +318,7 @@ class _CodeReader(_Names, pickle.Unpickler):
 
     def _of_a_program(self, module: str, name: str) -> Any:
         try:
-            return pickle.Unpickler.find_class(self, module, name)
+            return _Unpickler.find_class(self, module, name)
         except (ImportError, AttributeError) as error:
             raise hinted(error, _NO_CLASS) from None
 

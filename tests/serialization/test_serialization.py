@@ -228,6 +228,16 @@ def test_code_is_run_only_if_that_is_asked_for(capsys):
         convcore.load(file, pickle_module=pickle, weights_only=True)
 
 
+def test_a_program_may_have_another_unpickler_meanwhile(tmp_path, monkeypatch):
+    class Other(pickle.Unpickler):
+        pass
+
+    convcore.save({"a": convcore.ones(2), "b": pickle.Pickler}, tmp_path / "x.pt")
+    monkeypatch.setattr(pickle, "Unpickler", Other)
+    read = convcore.load(tmp_path / "x.pt", weights_only=False)
+    assert read["a"].tolist() == [1, 1] and read["b"] is pickle.Pickler
+
+
 def test_what_cannot_be_pickled_writes_nothing(tmp_path):
     with pytest.raises((pickle.PicklingError, AttributeError)):
         convcore.save({"a": lambda: 0}, tmp_path / "a.pt")
