@@ -2,6 +2,7 @@
 
     door.py         the import hook: `torch.X` is convcore.X, under PyTorch's names
     children.py     processes that are spawned find `torch`, too
+    hidden.py       methods by which programs would take a class for another
     errors.py       the error for what PyTorch has and convcore has not
     scope.py        what is out of scope, why, and what to use instead
     inert.py        stand-ins for names that programs touch and do not use

@@ -20,7 +20,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any, ClassVar
 
 from convcore import overrides
-from convcore.compat import children, errors, inert, names
+from convcore.compat import children, errors, hidden, inert, names
 
 # Where classes live that PyTorch shows by shorter names: str(type(x)) is "<class 'torch.Tensor'>".
 _SHOWN = {
@@ -218,6 +218,7 @@ class _Door:
             sys.meta_path.insert(0, cls.finder)
             overrides.install()
             children.follow(as_torch)
+            hidden.hide()
             importlib.import_module("torch")
 
     @classmethod
@@ -232,6 +233,7 @@ class _Door:
             kind.__module__ = module
         cls.labels.clear()
         children.leave()
+        hidden.show()
         overrides.uninstall()
 
 

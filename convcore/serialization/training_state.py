@@ -88,7 +88,7 @@ class TrainingState:
         self._parts = {name: (part, *_access(name, part)) for name, part in parts.items()}
         for part in parts.values():
             if isinstance(part, DataLoader):
-                part.state_dict()  # from here on it keeps its position
+                part._kept_position()  # from here on it keeps its position
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of everything, as data.
@@ -199,6 +199,8 @@ def _access(name: str, part: Any) -> tuple[Callable[[], Any], Callable[[Any], An
     """Return the functions that get and set the state of a part."""
     if hasattr(part, "state_dict") and hasattr(part, "load_state_dict"):
         return part.state_dict, part.load_state_dict
+    if isinstance(part, DataLoader):  # which under PyTorch's names has neither
+        return part._get_position, part._set_position
     if isinstance(part, Generator):
         return part.get_state, part.set_state
     if isinstance(part, python_random.Random):

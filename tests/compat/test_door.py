@@ -278,6 +278,40 @@ print(kept.jit.is_scripting(), kept.fx.Graph, kept.ops.torchvision.nms.__name__)
     assert (done.stdout, done.stderr) == ("False <stand-in for torch.fx.Graph> nms\n", "")
 
 
+def test_a_loader_is_pytorchs_which_has_no_state(tmp_path):
+    # By which Lightning, for one, would take it for torchdata's.
+    printed = run(
+        """
+from torch.utils.data import DataLoader
+from convcore.serialization import TrainingState
+
+loader = DataLoader(list(range(6)), batch_size=2)
+print(hasattr(loader, "state_dict"), hasattr(DataLoader, "load_state_dict"))
+state = TrainingState(loader=loader)
+for batch in loader:
+    if batch[0] == 2:
+        saved = state.state_dict()
+        break
+other = DataLoader(list(range(6)), batch_size=2)
+TrainingState(loader=other).load_state_dict(saved)
+print([batch.tolist() for batch in other])
+""",
+        tmp_path,
+    )
+    assert printed.splitlines() == ["False False", "[[4, 5]]"]
+    done = python(
+        """
+import convcore
+from convcore.compat import as_torch
+
+with as_torch():
+    pass
+print(convcore.utils.data.DataLoader([1]).state_dict()["taken"])
+"""
+    )
+    assert done.stdout == "None\n", done.stderr
+
+
 def test_as_torch_refuses_where_pytorch_is_loaded():
     done = python(
         """

@@ -340,7 +340,7 @@ class DataLoader(_misnamed.KeywordHints, Generic[_T_co]):
         ``state_dict`` and ``load_state_dict``. A sampler must not draw amid an iteration from a
         generator from which others draw too.
         """
-        return self._kept_position().state(self)
+        return self._get_position()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Have the next iteration go on where that of `state_dict` stood; else all stays as it was.
@@ -358,7 +358,13 @@ class DataLoader(_misnamed.KeywordHints, Generic[_T_co]):
         RuntimeError
             An iteration is in progress, as for `state_dict`.
         """
-        self._kept_position().load(self, state_dict)
+        self._set_position(state_dict)
+
+    def _get_position(self) -> dict[str, Any]:
+        return self._kept_position().state(self)
+
+    def _set_position(self, state: dict[str, Any]) -> None:
+        self._kept_position().load(self, state)
         self._iterator = None
 
     def _kept_position(self) -> Position:
