@@ -1,4 +1,4 @@
-"""Hooks and gradient accumulator of a leaf tensor."""
+"""Hooks, gradient accumulator and gradient of a leaf tensor."""
 
 from __future__ import annotations
 
@@ -34,3 +34,12 @@ def leaf_of(tensor: Tensor) -> Leaf:
     if tensor._leaf is None:
         tensor._leaf = Leaf(tensor)
     return tensor._leaf
+
+
+def blank(grad: Tensor) -> None:
+    """Fill a leaf's gradient with zeros in place, outside of any graph; it may be a view."""
+    if grad.grad_fn is not None:
+        grad.detach_()
+    else:
+        grad.requires_grad_(False)
+    grad.zero_()

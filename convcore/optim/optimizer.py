@@ -13,6 +13,7 @@ from typing import Any
 from convcore import _hints, _misnamed
 from convcore._tensor import Tensor
 from convcore.autograd.handle import RemovableHandle, add_hook
+from convcore.autograd.leaf import blank
 from convcore.optim._loaded import check_form, check_mapping, check_options
 
 __all__ = [
@@ -158,7 +159,7 @@ class Optimizer(_misnamed.KeywordHints):
                 if set_to_none:
                     parameter.grad = None
                 elif grad is not None:
-                    grad.detach_().zero_()
+                    blank(grad)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of parameters.

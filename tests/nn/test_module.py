@@ -778,6 +778,16 @@ def test_zero_grad_forgets_or_fills(lib):
     assert net.weight.grad is None
 
 
+def test_zero_grad_fills_a_gradient_that_is_a_view(lib):
+    net = lib.nn.Linear(2, 1)
+    optimizer = lib.optim.SGD(net.parameters(), lr=0.1)
+    for blank in (net.zero_grad, optimizer.zero_grad):
+        for parameter in net.parameters():
+            parameter.grad = lib.ones(2, parameter.numel())[0].view_as(parameter)
+        blank(set_to_none=False)
+        assert [p.grad.abs().sum().item() for p in net.parameters()] == [0, 0]
+
+
 def test_zero_grad_cuts_the_gradients_graph(lib):
     net = scale(lib)
     net.weight.grad = net.weight * 2

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from convcore import _hints, _misnamed
 from convcore.autograd.handle import RemovableHandle, add_hook
+from convcore.autograd.leaf import blank
 from convcore.nn.modules._conversion import Conversion
 from convcore.nn.modules._hooks import (
     HookedCall,
@@ -345,7 +346,7 @@ class Module(Members, State, Conversion, _misnamed.KeywordHints):
             if grad is not None and set_to_none:
                 parameter.grad = None
             elif grad is not None:
-                grad.detach_().zero_()
+                blank(grad)
 
     # Printing, copying
 
