@@ -8,6 +8,8 @@ tensor(5.)
 from typing import TYPE_CHECKING
 
 from convcore import _misnamed
+from convcore.functions import matmul
+from convcore.functions._support.out import with_out
 from convcore.functions.linalg import (
     LinAlgError,
     cholesky,
@@ -45,7 +47,6 @@ from convcore.functions.linalg import (
     vecdot,
     vector_norm,
 )
-from convcore.functions.matmul import matmul
 
 __all__ = [
     "LinAlgError",
@@ -86,5 +87,13 @@ __all__ = [
     "vector_norm",
 ]
 
+# Those that take no `out`, as in PyTorch, and matmul, which has it already.
+_WITHOUT = {"LinAlgError", "diagonal", "lstsq", "matmul", "matrix_exp", "vander"}
+
 if not TYPE_CHECKING:  # which would find no misspelt names
+    globals().update(
+        (name, with_out(f"linalg.{name}", globals()[name], __name__))
+        for name in __all__
+        if name not in _WITHOUT
+    )
     __getattr__ = _misnamed.refuse_names(__name__)

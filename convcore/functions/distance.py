@@ -14,6 +14,7 @@ from convcore.functions._support.arguments import check_arguments, check_tensor,
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions._support.naming import names_arguments
+from convcore.functions._support.out import with_out
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.broadcast import broadcast_tensors, expand_as, fitted
 from convcore.functions.elementwise import reciprocal, square
@@ -36,10 +37,17 @@ __all__ = [
 
 
 @names_arguments
-def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
-    """Return the tensor over its norm along some axes, or over ``eps`` where that is larger."""
+def normalize(
+    input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
+    """Return the tensor over its norm along some axes, or over ``eps`` where that is larger.
+
+    The result is written into ``out``, if it is given.
+    """
     check_tensor("normalize", input)
     size = clamp_min(norm(input, p, dim, True), eps)
+    if out is not None:
+        return with_out("div", div)(input, expand_as(size, input), out=out)
     return div(input, expand_as(size, input))
 
 

@@ -73,8 +73,8 @@ def _into(out: Any, name: str, function: Callable, args: tuple, kwargs: dict) ->
     return type(results)(*outs) if hasattr(results, "_fields") else outs
 
 
-def with_out(name: str, function: Callable) -> Callable:
-    """Return a function that takes ``out``, a tensor or as many as there are results.
+def with_out(name: str, function: Callable, module: str = "convcore.functions") -> Callable:
+    """Return a module's function that takes ``out``, a tensor or as many as there are results.
 
     They are resized to the results' shapes, with a warning if they held anything, and keep their
     dtypes.  Nothing of them is changed if the function raises.
@@ -93,7 +93,7 @@ def with_out(name: str, function: Callable) -> Callable:
                 raise
         return again()
 
-    accepting.__module__, accepting.__qualname__ = "convcore.functions", name  # for pickle
+    accepting.__module__, accepting.__qualname__ = module, function.__name__  # for pickle
     return accepting
 
 

@@ -97,3 +97,49 @@ def test_nonzero_and_max_say_which_dtype_they_write():
         convcore.max(x, 0, out=(convcore.empty(()), convcore.empty((), dtype=convcore.int32)))
     truth = convcore.empty((), dtype=convcore.uint8)
     assert convcore.any(x, out=truth) is truth and truth.item() == 1
+
+
+LINALG = [name for name in convcore.linalg.__all__ if name not in convcore.linalg._WITHOUT]
+
+
+@pytest.mark.parametrize("name", LINALG)
+def test_linear_algebra_takes_it_too(torch, name):
+    more = {"matrix_power": (2,), "multi_dot": (), "lu_solve": (), "solve_triangular": ()}
+    square = np.array([[2.0, 0.5], [0.5, 1.0]])
+    found = []
+    for lib in (convcore, torch):
+        x = lib.from_numpy(square.copy())
+        args = (
+            (x, x.clone()) if name in ("solve", "solve_ex", "vecdot", "solve_triangular") else (x,)
+        )
+        options = {"upper": False} if name == "solve_triangular" else {}
+        if name == "multi_dot":
+            args = ([x, x],)
+        elif name == "cross":
+            args = (lib.ones(3).double(), lib.arange(3.0).double())
+        elif name == "lu_solve":
+            args = (*lib.linalg.lu_factor(x), x)
+        function = getattr(lib.linalg, name)
+        results = function(*args, *more.get(name, ()), **options)
+        several = isinstance(results, tuple)
+        outs = [lib.empty(0, dtype=r.dtype) for r in (results if several else [results])]
+        out = tuple(outs) if several else outs[0]
+        again = function(*args, *more.get(name, ()), **options, out=out)
+        assert all(a is b for a, b in zip(again if several else [again], outs, strict=True))
+        assert all(
+            lib.equal(a, b) for a, b in zip(outs, results if several else [results], strict=True)
+        )
+        found.append([tuple(one.shape) for one in outs])
+    assert found[0] == found[1]
+
+
+def test_wrapped_functions_of_linear_algebra_can_be_pickled():
+    assert pickle.loads(pickle.dumps(convcore.linalg.inv)) is convcore.linalg.inv
+
+
+def test_normalize_takes_it(torch):
+    for lib in (convcore, torch):
+        out = lib.empty(2, dtype=lib.float64)
+        given = lib.tensor([3.0, 4.0], dtype=lib.float64)
+        assert lib.nn.functional.normalize(given, dim=0, out=out) is out
+        assert out.tolist() == pytest.approx([0.6, 0.8])
