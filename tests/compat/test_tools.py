@@ -24,6 +24,11 @@ BESIDES = {
     "use_grad_cam": ("cv2", "ttach", "sklearn", "torchvision"),
     "use_torchviz": ("graphviz",),
     "use_zennit": ("torchvision",),
+    "use_gpytorch": ("linear_operator", "jaxtyping", "wadler_lindig", "sklearn", "mpmath"),
+    "use_kornia": ("kornia_rs",),
+    "use_opacus": ("opt_einsum",),
+    "use_pytorch_lightning": ("lightning_utilities", "torchmetrics", "fsspec", "yaml", "tqdm"),
+    "use_torchmetrics": ("lightning_utilities",),
 }
 
 
