@@ -14,6 +14,7 @@ import numpy as np
 
 from convcore._creation.arguments import checked_number, number_as
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions._support.naming import names_arguments
@@ -288,7 +289,7 @@ def _scatter_reduced(
         src = wrap(np.full(index._array.shape, number, x._array.dtype))
     if reduce == "add":
         return _scatter_add(x, dim, index, src, in_place=in_place)
-    if x.requires_grad or src.requires_grad:
+    if mode.enabled and (x.requires_grad or src.requires_grad):
         raise RuntimeError("scatter(): reduce='multiply' has no gradient; detach its operands")
     axis, places = _checked_scatter("scatter", x, dim, index, src)
     values = src._array[tuple([slice(size) for size in places.shape])]

@@ -89,6 +89,9 @@ def test_scatter_multiply_like_torch(torch, rng):
     with pytest.raises(RuntimeError, match="no gradient"):
         function_with_grad = convcore.ones(2, requires_grad=True)
         function_with_grad.scatter(0, convcore.tensor([0]), 2.0, reduce="multiply")
+    with convcore.no_grad():
+        y = function_with_grad.scatter(0, convcore.tensor([0]), 2.0, reduce="multiply")
+    assert y[0].equal(function_with_grad[0] * 2)
 
 
 def test_take_along_dim_takes_int64_only(torch):
