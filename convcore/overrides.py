@@ -300,7 +300,7 @@ def unwatched(function: Callable, *args: Any) -> Any:
 # Wrapping all functions
 
 # Where functions are public: modules that programs read, and the class Tensor.
-_MODULES = ("convcore", "convcore.nn.functional")
+_MODULES = ("convcore", "convcore.nn.functional", "convcore.linalg", "convcore.special")
 _DEFINED_IN = ("convcore.functions", "convcore._creation", "convcore.random", "convcore._tensor")
 # Looked at by interception itself, or asked of any object.
 _LEFT = {"__new__", "__init__", "__hash__", "__reduce_ex__", "__deepcopy__", "__init_subclass__"}
@@ -458,6 +458,16 @@ def _is_public(owner: Any, name: str, value: Any) -> bool:
     if not isinstance(value, types.FunctionType) or name in _LEFT:
         return False
     return owner is Tensor or f"{value.__module__}.".startswith(_DEFINED_IN)
+
+
+def intercepted(function: Any) -> Any:
+    """Return what stands in a public function's place while functions are wrapped, or the same."""
+    if _before and isinstance(function, types.FunctionType):
+        for place in _before:
+            for name, plain in place.plain.items():
+                if plain is function:
+                    return place.wrapped[name]
+    return function
 
 
 def uninstall() -> None:

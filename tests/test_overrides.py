@@ -220,3 +220,18 @@ def test_wrappers_stay_before_a_class_has_too_many_versions(monkeypatch):
     assert calls.count("add") == 3 and dict(vars(convcore.Tensor)) == stays
     overrides.uninstall()
     assert not hasattr(convcore.Tensor.add, "__wrapped__")
+
+
+def test_functions_of_linalg_and_special_are_intercepted():
+    seen = []
+
+    class Noting(overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    x = convcore.ones(2, 2)
+    with Noting():
+        convcore.linalg.vector_norm(x)
+        convcore.special.expit(x)
+    assert seen == ["vector_norm", "expit"]
