@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import convcore
+from convcore import nn
+from convcore.nn import functional as F
 from convcore.onnx.errors import OnnxError
+from convcore.onnx.recurrences import LAYERS
 from convcore.onnx.translation import Translation, translates
 from convcore.onnx.values import array_of
 
@@ -142,12 +146,18 @@ for _rank in (1, 2, 3):
     translates(f"lp_pool{_rank}d")(_lp_pool(_rank))
 
 
-@translates("select")
-def _select(r: Recorder, y: Any, *, input: Any, dim: int, index: int) -> list[str]:
-    place = r.constant(index, np.int64)
-    return r.node("Gather", [r.name(input), place], axis=dim % input.ndim)
+def _cross_map(r: Recorder, layer: Any, input: Any) -> list[str]:
+    half = (layer.size - 1) // 2
+    window, by = 2 * half + 1, layer.alpha / layer.size
+    # The running sum of Torch 7 never lets go of the first channel.
+    kept = (np.arange(input.shape[1]) > half).astype(array_of(input).dtype)
+    with r.composing():
+        squares = input * input
+        lines = F.pad(squares.flatten(2).unsqueeze(1), (0, 0, half, half))
+        sums = (F.avg_pool2d(lines, (window, 1), 1) * window).reshape_as(input)
+        column = convcore.from_numpy(kept).reshape(-1, *(1,) * (input.ndim - 2))
+        scale = (sums + squares[:, :1] * column) * by + layer.k
+        return [r.name(input * scale**-layer.beta)]
 
 
-@translates("unbind")
-def _unbind(r: Recorder, y: Any, *, input: Any, dim: int) -> list[str]:
-    return [_select(r, y, input=input, dim=dim, index=index)[0] for index in range(len(y))]
+LAYERS[nn.CrossMapLRN2d.forward] = _cross_map

@@ -1,7 +1,7 @@
 """Whether what a recorded run took for constants is constant: another run, on other values.
 
-Not every function is seen while a net is recorded: properties as ``x.T`` are not, nor functions of
-`linalg`.  What they compute from an input would be written as it was in that one run.
+Not every function is seen while a net is recorded: one that is kept in a list is not, nor what
+copies a tensor.  What they compute from an input would be written as it was in that one run.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from convcore import Tensor, get_rng_state, set_rng_state
+from convcore._hints import hinted
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.inputs import Inputs
 from convcore.onnx.nesting import replaced
@@ -46,10 +47,11 @@ def check_constants(recorder: Recorder, inputs: Inputs, call: Any, random_state:
         return  # a net that is another at its first call
     for (module, one), (_, other) in zip(recorder.taken, again.taken, strict=False):
         if one.tobytes() != other.tobytes():
-            raise OnnxError(
+            error = OnnxError(
                 f"module {module!r} cannot be exported: it uses what a function that has no "
                 "translation to ONNX, and is not seen, computes from the input"
             )
+            raise hinted(error, "what is called as torch.f(x), F.f(x) or x.f() is seen")
 
 
 def _other(value: Tensor) -> Tensor:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import os
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,13 +17,17 @@ from onnx import helper
 
 import convcore
 import convcore.onnx.compositions  # enters its translations
+import convcore.onnx.translations  # likewise
 from convcore import Tensor, nn
+from convcore._hints import hinted
 from convcore.autograd import no_grad
 from convcore.nn.utils.rnn import PackedSequence
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.naming import distinct
 from convcore.onnx.nesting import leaves, tensors_in
 from convcore.onnx.recurrences import LAYERS
+from convcore.onnx.refusals import NO_TRANSLATION, READ_VALUES, advice_for, reads_values
+from convcore.onnx.sight import in_sight
 from convcore.onnx.translation import TRANSLATIONS
 from convcore.onnx.values import array_of
 from convcore.overrides import DisableTorchFunction, TorchFunctionMode
@@ -30,18 +35,29 @@ from convcore.overrides import DisableTorchFunction, TorchFunctionMode
 # What a tensor may be asked that no node is made of: facts that are the same for every input.
 _FACTS = frozenset(
     (
-        *("size", "dim", "ndimension", "numel", "stride", "storage_offset", "element_size", "type"),
-        *("is_floating_point", "is_complex", "is_contiguous", "is_same_size", "get_device"),
-        *("__len__", "requires_grad_", "data_ptr"),
+        *("size", "dim", "ndimension", "numel", "nelement", "stride", "storage_offset", "type"),
+        *("element_size", "is_floating_point", "is_complex", "is_signed", "is_contiguous"),
+        *("is_same_size", "get_device", "__len__", "requires_grad_", "data_ptr", "__repr__"),
     )
 )
 # Python's operators that are calls of functions under other names.
-_OPERATORS = {
-    **{f"__{name}__": name for name in ("add", "sub", "mul", "pow", "matmul", "neg", "getitem")},
-    **{f"__i{name}__": f"{name}_" for name in ("add", "sub", "mul", "pow")},
-    **{"__truediv__": "div", "__itruediv__": "div_", "__rsub__": "rsub", "__radd__": "add"},
-    "__rmul__": "mul",
+_SYMMETRIC = {"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor"}
+_TWO_SIDED = {
+    **{name: name for name in ("add", "sub", "mul", "pow", "matmul")},
+    **{"truediv": "div", "div": "div", "floordiv": "floor_divide", "mod": "remainder"},
+    **_SYMMETRIC,
 }
+_OPERATORS = {
+    **{f"__{name}__": name for name in ("neg", "abs", "getitem", "eq", "ne", "lt", "le", "gt")},
+    **{f"__{name}__": function for name, function in _TWO_SIDED.items()},
+    **{f"__i{name}__": f"{function}_" for name, function in _TWO_SIDED.items()},
+    **{f"__r{name}__": f"r{function}" for name, function in _TWO_SIDED.items()},
+    **{f"__r{name}__": function for name, function in _SYMMETRIC.items()},
+    **{"__radd__": "add", "__rmul__": "mul", "__ge__": "ge", "__invert__": "bitwise_not"},
+    "__setitem__": "setitem_",
+}
+# Functions without a tensor among their arguments whose results are others at each call.
+_DRAWS = frozenset(("rand", "randn"))
 
 
 _is_recording = ContextVar("is_recording", default=False)
@@ -57,6 +73,22 @@ def _is_same(a: np.ndarray, b: np.ndarray) -> bool:
     layout = "__array_interface__"
     one, other = getattr(a, layout), getattr(b, layout)
     return all(one[key] == other[key] for key in ("data", "shape", "strides", "typestr"))
+
+
+def _order(array: np.ndarray, other: np.ndarray) -> list[int] | None:
+    """Return the order of an array's axes in which another one shows the same memory."""
+    layout = "__array_interface__"
+    one, two = getattr(array, layout), getattr(other, layout)
+    if any(one[key] != two[key] for key in ("data", "typestr")) or array.ndim != other.ndim:
+        return None
+    axes = list(zip(array.shape, array.strides, strict=True))
+    order = []
+    for axis in zip(other.shape, other.strides, strict=True):
+        found = [k for k, each in enumerate(axes) if each == axis and k not in order]
+        if not found:
+            return None
+        order.append(found[0])
+    return order
 
 
 class Recorder(TorchFunctionMode):
@@ -89,6 +121,7 @@ class Recorder(TorchFunctionMode):
         }
         self._stack: list[str] = []
         self._inside = False  # a layer that is taken as a whole
+        self._composing = 0  # how many functions are being recorded as calls of others
         self._copies_weights = True
 
     def results(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
@@ -108,8 +141,10 @@ class Recorder(TorchFunctionMode):
         for each in outputs:
             if not isinstance(each, Tensor):
                 raise TypeError(f"export(): an output is {type(each).__name__}, no tensor")
-            self._recognize(each)
-            self.name(each)
+            try:
+                self.name(each)
+            except OnnxError as error:
+                raise OnnxError(f"an output cannot be exported: {error}") from None
         return outputs
 
     def again(self, inputs: Mapping[str, Tensor]) -> Recorder:
@@ -133,7 +168,7 @@ class Recorder(TorchFunctionMode):
         token = _is_recording.set(True)
         try:
             self._module.eval()
-            with no_grad(), self:
+            with no_grad(), self, in_sight(self._module):
                 return self._module(*args, **kwargs)
         finally:
             _is_recording.reset(token)
@@ -163,7 +198,7 @@ class Recorder(TorchFunctionMode):
         assert translate is not None
         with DisableTorchFunction():
             is_packed = any(isinstance(each, PackedSequence) for each in (*args, *kwargs.values()))
-            if not is_packed and not any(map(self._is_computed, tensors_in((args, kwargs)))):
+            if not is_packed and not any(map(self.is_computed, tensors_in((args, kwargs)))):
                 return
             try:
                 names = translate(self, module, *args, **kwargs)
@@ -175,7 +210,8 @@ class Recorder(TorchFunctionMode):
         self._inside = False  # even if forward has failed, and the net goes on
         self._stack.pop()
 
-    def _is_computed(self, value: Tensor) -> bool:
+    def is_computed(self, value: Tensor) -> bool:
+        """Return whether a tensor depends on the input, or on random numbers."""
         self._recognize(value)
         return id(value) in self._computed
 
@@ -188,42 +224,63 @@ class Recorder(TorchFunctionMode):
         given = tensors_in((args, kwargs))
         for each in given:
             self._recognize(each)
-        is_computed = any(id(t) in self._computed for t in given)
         name = _OPERATORS.get(func.__name__, func.__name__)
+        is_computed = name in _DRAWS or any(id(t) in self._computed for t in given)
+        if is_computed and name == "__iter__":
+            with self.composing():
+                return iter(args[0].unbind(0))
         in_place = name.endswith("_") and not name.endswith("__")
         if is_computed and name not in _FACTS and name != "__get__":
             self._check(func, name, args, in_place, kwargs)
-            for each in given:
-                self.name(each)  # as it is before the call, which may change it
+            self._name_all(func, given)  # as they are before the call, which may change them
         result = func(*args, **kwargs)
         if is_computed:
             if name in _FACTS or name == "__get__":
                 if isinstance(result, Tensor) and not any(result is each for each in given):
-                    self._refuse(func)
+                    self._refuse(func, NO_TRANSLATION)
             else:
                 self._record(func, name, result, args, kwargs)
         elif in_place and args:
             self._names.pop(id(args[0]), None)  # what it was is the constant, not what it is
         return result
 
+    def _name_all(self, func: Callable[..., Any], given: Iterable[Tensor]) -> None:
+        """Take the arguments of a call that have no name for constants."""
+        try:
+            for each in given:
+                self.name(each)
+        except OnnxError as error:
+            self._refuse(func, str(error))
+
     def _recognize(self, value: Tensor) -> None:
-        """Take another object of a computed tensor's memory, as ``x.data``, for that tensor."""
+        """Take another object of a computed tensor's memory for that tensor: ``x.data``, ``x.T``.
+
+        These are attributes, which no mode sees.
+        """
         if id(value) in self._names or id(value) in self._weights:
             return
+        own = array_of(value)
         for each in reversed(self._kept):
-            array, own = array_of(each), array_of(value)
-            if id(each) in self._computed and array.size and _is_same(array, own):
-                self._names[id(value)] = self._names[id(each)]
-                self._computed.add(id(value))
-                self._kept.append(value)
+            array = array_of(each)
+            if id(each) not in self._computed or not array.size:
+                continue
+            if _is_same(array, own):
+                self._enter([value], [self._names[id(each)]])
+                return
+            if order := _order(array, own):
+                self._enter([value], self.node("Transpose", [self._names[id(each)]], perm=order))
                 return
 
     def _check(
         self, func: Callable[..., Any], name: str, args: tuple, in_place: bool, kwargs: dict
     ) -> None:
         """Refuse calls that nodes cannot do."""
-        if self._translation(name) is None or kwargs.get("out") is not None:
-            self._refuse(func)
+        if reads_values(name, args, kwargs):
+            self._refuse(func, READ_VALUES)
+        if self._translation(name) is None:
+            self._refuse(func, NO_TRANSLATION)
+        if kwargs.get("out") is not None:
+            self._refuse(func, "it writes into out=")
         if in_place and any(
             each is not args[0] and np.may_share_memory(array_of(each), array_of(args[0]))
             for each in self._kept
@@ -237,11 +294,9 @@ class Recorder(TorchFunctionMode):
         self, func: Callable[..., Any], name: str, result: Any, args: tuple, kwargs: dict
     ) -> None:
         """Add the nodes of a call, and name what it returned."""
-        results = [result] if isinstance(result, Tensor) else result
-        if not isinstance(results, tuple | list) or not all(
-            isinstance(each, Tensor) for each in results
-        ):
-            self._refuse(func)
+        if name.endswith("_"):
+            result = args[0]  # of y[key] = value, None is returned
+        results = tensors_in([result])
         bound = inspect.signature(func).bind(*args, **kwargs)
         bound.apply_defaults()
         arguments = {name: value for name, value in bound.arguments.items() if name != "out"}
@@ -262,18 +317,28 @@ class Recorder(TorchFunctionMode):
             self._computed.add(id(tensor))
             self._kept.append(tensor)
 
-    def _refuse(self, func: Callable[..., Any], reason: str = "") -> NoReturn:
+    @contextmanager
+    def composing(self) -> Iterator[None]:
+        """Record what is called within, in the place of a function that has no node."""
+        self._composing += 1
+        try:
+            with self:
+                yield
+        finally:
+            self._composing -= 1
+
+    def _refuse(self, func: Callable[..., Any], reason: str) -> NoReturn:
         """Raise the error of a function, or of a layer's class, that cannot be written as nodes."""
+        if self._composing:  # the function outside says where it was called
+            raise OnnxError(reason if reason != NO_TRANSLATION else f"{func.__name__}(): {reason}")
         own = str(Path(convcore.__file__).parent) + os.sep
         frames = [f for f in traceback.extract_stack() if not f.filename.startswith(own)]
         where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "?"
         module = self._place()
-        reason = reason or (
-            "it has no translation to ONNX, or reads values that depend on the input"
-        )
-        raise OnnxError(
+        error = OnnxError(
             f"{func.__name__}() cannot be exported: {reason}; called in module {module!r}, {where}"
         )
+        raise hinted(error, advice_for(func.__name__, reason))
 
     def _place(self) -> str:
         """Return the name of the module that is being called."""
@@ -291,8 +356,10 @@ class Recorder(TorchFunctionMode):
 
     def name(self, value: Tensor) -> str:
         """Return the name of a tensor: computed, a weight or a constant."""
+        self._recognize(value)
         found = self._names.get(id(value))
         if found is None:
+            self._check_constant(value)
             weight = self._weights.get(id(value))
             found = self.fresh(weight or "constant")
             array = array_of(value)
@@ -302,6 +369,13 @@ class Recorder(TorchFunctionMode):
             self._names[id(value)] = found
             self._kept.append(value)
         return found
+
+    def _check_constant(self, value: Tensor) -> None:
+        """Refuse what was not computed by what is seen, and yet shows memory that was."""
+        array = array_of(value)
+        for each in self._kept:
+            if id(each) in self._computed and np.may_share_memory(array, array_of(each)):
+                raise OnnxError("it reads memory into which a computed value was written unseen")
 
     def constant(self, array: Any, dtype: Any = None) -> str:
         """Return the name of a new constant."""

@@ -7,13 +7,14 @@ and returns the names of the outputs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import helper
 
+import convcore
 from convcore import Tensor, arange, float32, int64
 from convcore.nn.functional import interpolate
 from convcore.onnx.errors import OnnxError
@@ -36,12 +37,52 @@ def translates(*names: str) -> Callable[[Translation], Translation]:
     return enter
 
 
-def _tuple(value: Any, rank: int) -> list[int]:
+def composes(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter a function under the names of functions: what it calls is recorded in their place."""
+
+    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+        def translation(r: Recorder, y: Any, /, **arguments: Any) -> list[str]:
+            with r.composing():
+                result = function(**arguments)
+                results = result if isinstance(result, tuple | list) else [result]
+                return [r.name(each) for each in results if each is not None]
+
+        translates(*names)(translation)
+        return function
+
+    return enter
+
+
+def as_list(value: Any, rank: int) -> list[int]:
+    """Return a number for each axis: those given, or the one given as often as needed."""
     return [int(v) for v in value] if isinstance(value, tuple | list) else [int(value)] * rank
 
 
-def _ints(r: Recorder, values: Sequence[int]) -> str:
-    return r.constant(np.asarray(values, np.int64))
+def as_dtype(r: Recorder, value: Tensor, dtype: Any) -> str:
+    """Return the name of a tensor, cast if it has another dtype."""
+    name = r.name(value)
+    if value.dtype == dtype:
+        return name
+    code = helper.np_dtype_to_tensor_dtype(array_of(convcore.empty(0, dtype=dtype)).dtype)
+    return r.node("Cast", [name], to=code)[0]
+
+
+def operands(r: Recorder, y: Tensor, a: Any, b: Any) -> list[str]:
+    """Return the names of two operands, tensors or numbers, in the dtype of the result."""
+    return [
+        as_dtype(r, each, y.dtype) if isinstance(each, Tensor) else r.number(each, y)
+        for each in (a, b)
+    ]
+
+
+def common(r: Recorder, a: Any, b: Any) -> list[str]:
+    """Return the names of two operands in the dtype that both are compared in."""
+    return operands(r, convcore.empty(0, dtype=convcore.result_type(a, b)), a, b)
+
+
+def ints(r: Recorder, values: Iterable[int]) -> str:
+    """Return the name of a constant of integers: sizes, axes, places."""
+    return r.constant(list(values), np.int64)
 
 
 # --- layers with weights -------------------------------------------------------------------------
@@ -52,9 +93,11 @@ def _pads(input: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: An
     if padding == "valid":
         return [0] * (2 * rank)
     if padding == "same":
-        total = [d * (k - 1) for d, k in zip(_tuple(dilation, rank), weight.shape[2:], strict=True)]
+        total = [
+            d * (k - 1) for d, k in zip(as_list(dilation, rank), weight.shape[2:], strict=True)
+        ]
         return [t // 2 for t in total] + [t - t // 2 for t in total]
-    return _tuple(padding, rank) * 2
+    return as_list(padding, rank) * 2
 
 
 @translates("conv1d", "conv2d", "conv3d")
@@ -77,9 +120,9 @@ def _conv(
         "Conv",
         [r.name(each) for each in (input, weight, bias) if each is not None],
         kernel_shape=list(weight.shape[2:]),
-        strides=_tuple(stride, rank),
+        strides=as_list(stride, rank),
         pads=_pads(input, weight, stride, padding, dilation),
-        dilations=_tuple(dilation, rank),
+        dilations=as_list(dilation, rank),
         group=groups,
     )
 
@@ -105,10 +148,10 @@ def _conv_transpose(
         "ConvTranspose",
         [r.name(each) for each in (input, weight, bias) if each is not None],
         kernel_shape=list(weight.shape[2:]),
-        strides=_tuple(stride, rank),
-        pads=_tuple(padding, rank) * 2,
-        output_padding=_tuple(output_padding, rank),
-        dilations=_tuple(dilation, rank),
+        strides=as_list(stride, rank),
+        pads=as_list(padding, rank) * 2,
+        output_padding=as_list(output_padding, rank),
+        dilations=as_list(dilation, rank),
         group=groups,
     )
 
@@ -188,11 +231,11 @@ def _group_norm(
     r: Recorder, y: Any, *, input: Any, num_groups: int, weight: Any, bias: Any, eps: float
 ) -> list[str]:
     dtype = array_of(input).dtype
-    groups = r.node("Reshape", [r.name(input), _ints(r, [0, num_groups, -1])])
+    groups = r.node("Reshape", [r.name(input), ints(r, [0, num_groups, -1])])
     ones, zeros = (r.constant(np.full(num_groups, v, dtype)) for v in (1, 0))
     normal = r.node("InstanceNormalization", [*groups, ones, zeros], epsilon=eps)
-    result = r.node("Reshape", [*normal, _ints(r, [0, *input.shape[1:]])])
-    column = _ints(r, [-1, *(1,) * (input.ndim - 2)])
+    result = r.node("Reshape", [*normal, ints(r, [0, *input.shape[1:]])])
+    column = ints(r, [-1, *(1,) * (input.ndim - 2)])
     for op, value in (("Mul", weight), ("Add", bias)):
         if value is not None:
             shaped = r.node("Reshape", [r.name(value), column])
@@ -232,6 +275,7 @@ _PLAIN = {
     "cos": "Cos",
     "erf": "Erf",
     "exp": "Exp",
+    "expit": "Sigmoid",
     "floor": "Floor",
     "log": "Log",
     "logical_not": "Not",
@@ -256,35 +300,28 @@ def _enter_plain(name: str, op: str) -> None:
         if decimals:
             raise OnnxError(f"decimals={decimals}")
         x = [r.name(input)]
-        return r.node(op, x if input.dtype == y.dtype else _cast(r, y, *x))
+        return r.node(op, x if input.dtype == y.dtype else cast(r, y, *x))
 
 
 for _name, _op in _PLAIN.items():
     _enter_plain(_name, _op)
 
 
-def _like(input: Tensor, number: float) -> np.ndarray:
+def like(input: Tensor, number: float) -> np.ndarray:
+    """Return a number in a tensor's dtype."""
     return np.asarray(number, array_of(input).dtype)
 
 
 @translates("relu6")
 def _relu6(r: Recorder, y: Any, *, input: Any, **_: Any) -> list[str]:
-    return r.node("Clip", [r.name(input), r.constant(_like(input, 0)), r.constant(_like(input, 6))])
+    return r.node("Clip", [r.name(input), r.constant(like(input, 0)), r.constant(like(input, 6))])
 
 
 @translates("hardtanh")
 def _hardtanh(
     r: Recorder, y: Any, *, input: Any, min_val: float, max_val: float, **_: Any
 ) -> list[str]:
-    bounds = [r.constant(_like(input, each)) for each in (min_val, max_val)]
-    return r.node("Clip", [r.name(input), *bounds])
-
-
-@translates("clamp", "clip")
-def _clamp(r: Recorder, y: Any, *, input: Any, min: Any, max: Any) -> list[str]:
-    if isinstance(min, Tensor) or isinstance(max, Tensor):
-        raise OnnxError("clamp to tensors")
-    bounds = ["" if each is None else r.constant(_like(input, each)) for each in (min, max)]
+    bounds = [r.constant(like(input, each)) for each in (min_val, max_val)]
     return r.node("Clip", [r.name(input), *bounds])
 
 
@@ -295,7 +332,7 @@ def _leaky_relu(r: Recorder, y: Any, *, input: Any, negative_slope: float, **_: 
 
 @translates("prelu")
 def _prelu(r: Recorder, y: Any, *, input: Any, weight: Any) -> list[str]:
-    shape = _ints(r, [-1, *(1,) * max(input.ndim - 2, 0)])
+    shape = ints(r, [-1, *(1,) * max(input.ndim - 2, 0)])
     slope = r.node("Reshape", [r.name(weight), shape])
     return r.node("PRelu", [r.name(input), *slope])
 
@@ -326,8 +363,8 @@ def _softplus(r: Recorder, y: Any, *, input: Any, beta: float, threshold: float)
 def _threshold(
     r: Recorder, y: Any, *, input: Any, threshold: float, value: float, **_: Any
 ) -> list[str]:
-    above = r.node("Greater", [r.name(input), r.constant(_like(input, threshold))])
-    return r.node("Where", [*above, r.name(input), r.constant(_like(input, value))])
+    above = r.node("Greater", [r.name(input), r.constant(like(input, threshold))])
+    return r.node("Where", [*above, r.name(input), r.constant(like(input, value))])
 
 
 @translates("silu")
@@ -354,16 +391,16 @@ def _hardswish(r: Recorder, y: Any, *, input: Any, **_: Any) -> list[str]:
 
 @translates("gelu")
 def _gelu(r: Recorder, y: Any, *, input: Any, approximate: str) -> list[str]:
-    x, half = r.name(input), r.constant(_like(input, 0.5))
-    one = r.constant(_like(input, 1))
+    x, half = r.name(input), r.constant(like(input, 0.5))
+    one = r.constant(like(input, 1))
     if approximate == "none":
-        inner = r.node("Mul", [x, r.constant(_like(input, math.sqrt(0.5)))])
+        inner = r.node("Mul", [x, r.constant(like(input, math.sqrt(0.5)))])
         bent = r.node("Erf", inner)
     else:
         cube = r.node("Mul", [x, *r.node("Mul", [x, x])])
-        small = r.node("Mul", [*cube, r.constant(_like(input, 0.044715))])
+        small = r.node("Mul", [*cube, r.constant(like(input, 0.044715))])
         inner = r.node("Add", [x, *small])
-        scale = r.constant(_like(input, math.sqrt(2 / math.pi)))
+        scale = r.constant(like(input, math.sqrt(2 / math.pi)))
         bent = r.node("Tanh", r.node("Mul", [*inner, scale]))
     return r.node("Mul", [*r.node("Mul", [x, half]), *r.node("Add", [*bent, one])])
 
@@ -441,10 +478,10 @@ def _max_pool(
     return r.node(
         "MaxPool",
         [r.name(input)],
-        kernel_shape=_tuple(kernel_size, rank),
-        strides=_tuple(kernel_size if stride in (None, ()) else stride, rank),
-        pads=_tuple(padding, rank) * 2,
-        dilations=_tuple(dilation, rank),
+        kernel_shape=as_list(kernel_size, rank),
+        strides=as_list(kernel_size if stride in (None, ()) else stride, rank),
+        pads=as_list(padding, rank) * 2,
+        dilations=as_list(dilation, rank),
         ceil_mode=int(ceil_mode),
     )
 
@@ -468,9 +505,9 @@ def _avg_pool(
     return r.node(
         "AveragePool",
         [r.name(input)],
-        kernel_shape=_tuple(kernel_size, rank),
-        strides=_tuple(kernel_size if stride in (None, ()) else stride, rank),
-        pads=_tuple(padding, rank) * 2,
+        kernel_shape=as_list(kernel_size, rank),
+        strides=as_list(kernel_size if stride in (None, ()) else stride, rank),
+        pads=as_list(padding, rank) * 2,
         ceil_mode=int(ceil_mode),
         count_include_pad=int(count_include_pad),
     )
@@ -530,8 +567,8 @@ def _interpolate(
         wanted = ["", r.constant(np.asarray(factors, np.float32))]
     else:
         (shape,) = r.node("Shape", [r.name(input)])
-        batch = r.node("Slice", [shape, _ints(r, [0]), _ints(r, [2])])
-        wanted = ["", "", *r.node("Concat", [*batch, _ints(r, outs)], axis=0)]
+        batch = r.node("Slice", [shape, ints(r, [0]), ints(r, [2])])
+        wanted = ["", "", *r.node("Concat", [*batch, ints(r, outs)], axis=0)]
     return r.node(
         "Resize",
         [r.name(input), *wanted],
@@ -575,8 +612,8 @@ def _pad(r: Recorder, y: Any, *, input: Any, pad: Any, mode: str, value: Any) ->
         return _wrapped(r, input, pairs)
     if mode not in names:
         raise OnnxError(f"padding with mode {mode!r}")
-    amounts = _ints(r, [a for a, _ in pairs] + [b for _, b in pairs])
-    fill = r.constant(_like(input, value or 0))
+    amounts = ints(r, [a for a, _ in pairs] + [b for _, b in pairs])
+    fill = r.constant(like(input, value or 0))
     return r.node("Pad", [r.name(input), amounts, fill], mode=names[mode])
 
 
@@ -597,7 +634,7 @@ def _wrapped(r: Recorder, input: Any, pairs: Sequence[tuple[int, int]]) -> list[
 
 
 def _cut(r: Recorder, names: Sequence[str], axis: int, start: int, stop: int) -> list[str]:
-    return r.node("Slice", [*names, *(_ints(r, [each]) for each in (start, stop, axis))])
+    return r.node("Slice", [*names, *(ints(r, [each]) for each in (start, stop, axis))])
 
 
 @translates("pixel_shuffle")
@@ -617,7 +654,7 @@ def _reshape(r: Recorder, y: Any, x: Any, given: Sequence[int]) -> list[str]:
             sizes[axis] = 0
     if 0 in y.shape:
         raise OnnxError(f"a reshape to {tuple(y.shape)}")
-    return r.node("Reshape", [r.name(x), _ints(r, sizes)])
+    return r.node("Reshape", [r.name(x), ints(r, sizes)])
 
 
 @translates("view", "reshape")
@@ -642,7 +679,8 @@ def _view(
 def _flatten(r: Recorder, y: Any, *, input: Any, start_dim: int, end_dim: int) -> list[str]:
     if start_dim == 1 and end_dim in (-1, input.ndim - 1):
         return r.node("Flatten", [r.name(input)], axis=1)
-    return _reshape(r, y, input, [*y.shape])
+    joined = start_dim % max(input.ndim, 1)
+    return _reshape(r, y, input, [-1 if k == joined else n for k, n in enumerate(y.shape)])
 
 
 @translates("unflatten")
@@ -656,7 +694,7 @@ def _permute(r: Recorder, y: Any, *, input: Any, dims: Any, more: Any = ()) -> l
     return r.node("Transpose", [r.name(input)], perm=[d % input.ndim for d in order])
 
 
-@translates("transpose")
+@translates("transpose", "swapdims")
 def _transpose(r: Recorder, y: Any, *, input: Any, dim0: int, dim1: int) -> list[str]:
     order = list(range(input.ndim))
     order[dim0], order[dim1] = order[dim1], order[dim0]
@@ -670,10 +708,10 @@ def _t(r: Recorder, y: Any, *, input: Any) -> list[str]:
 
 @translates("squeeze")
 def _squeeze(r: Recorder, y: Any, *, input: Any, dim: Any, more: tuple[int, ...]) -> list[str]:
-    axes = range(input.ndim) if dim is None else [*_tuple(dim, 1), *more]
+    axes = range(input.ndim) if dim is None else [*as_list(dim, 1), *more]
     gone = [a % input.ndim for a in axes if input.shape[a] == 1]
     return (
-        r.node("Squeeze", [r.name(input), _ints(r, gone)])
+        r.node("Squeeze", [r.name(input), ints(r, gone)])
         if gone
         else r.node("Identity", [r.name(input)])
     )
@@ -681,127 +719,51 @@ def _squeeze(r: Recorder, y: Any, *, input: Any, dim: Any, more: tuple[int, ...]
 
 @translates("unsqueeze")
 def _unsqueeze(r: Recorder, y: Any, *, input: Any, dim: int) -> list[str]:
-    return r.node("Unsqueeze", [r.name(input), _ints(r, [dim])])
+    return r.node("Unsqueeze", [r.name(input), ints(r, [dim])])
 
 
-@translates("cat", "concat")
+@translates("cat", "concat", "concatenate")
 def _cat(r: Recorder, y: Any, *, tensors: Any, dim: int) -> list[str]:
     return r.node("Concat", [r.name(t) for t in tensors], axis=dim % y.ndim)
 
 
 @translates("stack")
 def _stack(r: Recorder, y: Any, *, tensors: Any, dim: int) -> list[str]:
-    axis = _ints(r, [dim % y.ndim])
+    axis = ints(r, [dim % y.ndim])
     parts = [r.node("Unsqueeze", [r.name(t), axis])[0] for t in tensors]
     return r.node("Concat", parts, axis=dim % y.ndim)
 
 
-@translates("split", "chunk", "tensor_split", "unsafe_split", "unsafe_chunk")
+@translates("split", "chunk", "tensor_split", "unsafe_split", "unsafe_chunk", "split_with_sizes")
 def _split(r: Recorder, y: Any, /, *, dim: int, **arguments: Any) -> list[str]:
     x = next(iter(arguments.values()))
-    sizes = _ints(r, [part.shape[dim] for part in y])
+    sizes = ints(r, [part.shape[dim] for part in y])
     return r.node("Split", [r.name(x), sizes], count=len(y), axis=dim % x.ndim)
 
 
-@translates("expand")
-def _expand(r: Recorder, y: Any, *, input: Any, **_: Any) -> list[str]:
-    return r.node("Expand", [r.name(input), _ints(r, list(y.shape))])
-
-
-@translates("contiguous", "clone", "positive", "detach")
+@translates("contiguous", "clone", "positive", "detach", "alias")
 def _same(r: Recorder, y: Any, *, input: Any, memory_format: Any = None) -> list[str]:
     return r.node("Identity", [r.name(input)])
 
 
-def _cast(r: Recorder, y: Any, name: str) -> list[str]:
+def cast(r: Recorder, y: Any, name: str) -> list[str]:
+    """Return the name of a value, cast to a tensor's dtype."""
     return r.node("Cast", [name], to=helper.np_dtype_to_tensor_dtype(array_of(y).dtype))
 
 
-@translates("to", "float", "double", "long", "int", "half", "type_as")
+@translates(
+    "to", "float", "double", "long", "int", "half", "type_as", "bool", "short", "char", "byte"
+)
 def _to(r: Recorder, y: Any, /, **arguments: Any) -> list[str]:
-    return _cast(r, y, r.name(next(iter(arguments.values()))))
-
-
-@translates("getitem")
-def _getitem(r: Recorder, y: Any, *, input: Any, key: Any) -> list[str]:
-    x = input
-    keys = list(key) if isinstance(key, tuple) else [key]
-    if Ellipsis in [k for k in keys if not isinstance(k, Tensor)]:
-        at = keys.index(Ellipsis)
-        keys[at : at + 1] = [slice(None)] * (x.ndim - sum(k is not None for k in keys) + 1)
-    if not all(isinstance(k, int | slice) for k in keys) or any(isinstance(k, bool) for k in keys):
-        raise OnnxError("indices that are no numbers and slices")
-    starts, ends, axes, steps, gone = [], [], [], [], []
-    for axis, k in enumerate(keys):
-        if isinstance(k, int):
-            starts.append(k)
-            ends.append(k + 1 if k != -1 else np.iinfo(np.int64).max)
-            steps.append(1)
-            axes.append(axis)
-            gone.append(axis)
-        elif k != slice(None):
-            starts.append(k.start or 0)
-            ends.append(np.iinfo(np.int64).max if k.stop is None else k.stop)
-            steps.append(k.step or 1)
-            axes.append(axis)
-    names = [r.name(x)]
-    if axes:
-        names = r.node("Slice", [*names, *(_ints(r, each) for each in (starts, ends, axes, steps))])
-    return r.node("Squeeze", [*names, _ints(r, gone)]) if gone else r.node("Identity", names)
+    return cast(r, y, r.name(next(iter(arguments.values()))))
 
 
 # --- arithmetic ----------------------------------------------------------------------------------
 
 
-def _operands(r: Recorder, y: Any, a: Any, b: Any) -> list[str]:
-    names = []
-    for each in (a, b):
-        name = r.number(each, y)
-        if isinstance(each, Tensor) and each.dtype != y.dtype:
-            (name,) = _cast(r, y, name)
-        names.append(name)
-    return names
-
-
-def _enter_binary(name: str, op: str) -> None:
-    @translates(name)
-    def binary(
-        r: Recorder,
-        y: Any,
-        *,
-        input: Any,
-        other: Any,
-        alpha: Any = 1,
-        rounding_mode: Any = None,
-        **_: Any,
-    ) -> list[str]:
-        if alpha != 1 or rounding_mode is not None:
-            raise OnnxError(
-                f"{name} with alpha={alpha}, rounding_mode={rounding_mode} cannot be exported"
-            )
-        return r.node(op, _operands(r, y, input, other))
-
-
-for _name, _op in {
-    "add": "Add",
-    "sub": "Sub",
-    "mul": "Mul",
-    "div": "Div",
-    "true_divide": "Div",
-}.items():
-    _enter_binary(_name, _op)
-
-
-@translates("rsub")
-def _rsub(r: Recorder, y: Any, *, input: Any, other: Any, alpha: Any) -> list[str]:
-    if alpha != 1:
-        raise OnnxError(f"rsub with alpha={alpha}")
-    return r.node("Sub", _operands(r, y, other, input))
-
-
 @translates("pow")
 def _pow(r: Recorder, y: Any, *, input: Any, exponent: Any) -> list[str]:
-    return r.node("Pow", _operands(r, y, input, exponent))
+    return r.node("Pow", operands(r, y, input, exponent))
 
 
 @translates("square")
@@ -811,23 +773,18 @@ def _square(r: Recorder, y: Any, *, input: Any) -> list[str]:
 
 @translates("maximum")
 def _maximum(r: Recorder, y: Any, *, input: Any, other: Any) -> list[str]:
-    return r.node("Max", _operands(r, y, input, other))
+    return r.node("Max", operands(r, y, input, other))
 
 
 @translates("minimum")
 def _minimum(r: Recorder, y: Any, *, input: Any, other: Any) -> list[str]:
-    return r.node("Min", _operands(r, y, input, other))
+    return r.node("Min", operands(r, y, input, other))
 
 
 @translates("matmul", "mm", "bmm")
 def _matmul(r: Recorder, y: Any, /, **arguments: Any) -> list[str]:
     a, b, *_ = arguments.values()
     return r.node("MatMul", [r.name(a), r.name(b)])
-
-
-@translates("where")
-def _where(r: Recorder, y: Any, *, condition: Any, input: Any, other: Any) -> list[str]:
-    return r.node("Where", [r.name(condition), *_operands(r, y, input, other)])
 
 
 def _reduction(name: str, op: str, *, axes_are_input: Callable[[int], bool]) -> None:
@@ -842,11 +799,11 @@ def _reduction(name: str, op: str, *, axes_are_input: Callable[[int], bool]) -> 
         dtype: Any = None,
     ) -> list[str]:
         everything = dim is None or dim == ()
-        axes = list(range(input.ndim)) if everything else [a % input.ndim for a in _tuple(dim, 1)]
+        axes = list(range(input.ndim)) if everything else [a % input.ndim for a in as_list(dim, 1)]
         x = [r.name(input)]
-        x = x if input.dtype == y.dtype else _cast(r, y, *x)
+        x = x if input.dtype == y.dtype else cast(r, y, *x)
         if axes_are_input(r.opset):
-            return r.node(op, [*x, _ints(r, axes)], keepdims=int(keepdim))
+            return r.node(op, [*x, ints(r, axes)], keepdims=int(keepdim))
         return r.node(op, x, axes=axes, keepdims=int(keepdim))
 
 
@@ -858,13 +815,3 @@ for _name, _op in {
 }.items():
     _reduction(_name, _op, axes_are_input=lambda opset: opset >= 18)
 _reduction("sum", "ReduceSum", axes_are_input=lambda opset: True)
-
-
-@translates("argmax")
-def _argmax(r: Recorder, y: Any, *, input: Any, dim: Any, keepdim: bool) -> list[str]:
-    if dim is None:
-        if keepdim:
-            raise OnnxError("keepdim=True without dim")
-        flat = r.node("Reshape", [r.name(input), _ints(r, [-1])])
-        return r.node("ArgMax", flat, axis=0, keepdims=0)
-    return r.node("ArgMax", [r.name(input)], axis=dim % input.ndim, keepdims=int(keepdim))

@@ -1,0 +1,43 @@
+"""Functions that a net keeps under names of its own, as ``self.activation = F.relu``.
+
+A mode sees what is called by a public name.  While a net is recorded, its own names for functions
+are taken for those; what is called by yet other names is found by `check_constants`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from convcore import nn
+from convcore.overrides import intercepted
+
+
+@contextmanager
+def in_sight(net: nn.Module) -> Iterator[None]:
+    """Have the mode see functions in a net's attributes, and in the files of its classes."""
+    before = []
+    try:
+        for names in _namespaces(net):
+            for name, value in list(names.items()):
+                seen = intercepted(value)
+                if seen is not value:
+                    before.append((names, name, value))
+                    names[name] = seen
+        yield
+    finally:
+        for names, name, value in before:
+            names[name] = value
+
+
+def _namespaces(net: nn.Module) -> Iterator[dict[str, Any]]:
+    """Yield the attributes of all layers, and the names in the files of their classes."""
+    files = set()
+    for layer in net.modules():
+        yield vars(layer)
+        files |= {kind.__module__ for kind in type(layer).__mro__}
+    for file in sorted(files):
+        if file.partition(".")[0] not in ("convcore", "builtins") and file in sys.modules:
+            yield vars(sys.modules[file])
