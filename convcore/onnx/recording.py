@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -66,6 +67,10 @@ _is_recording = ContextVar("is_recording", default=False)
 def is_in_onnx_export() -> bool:
     """Return whether a net is being exported, for code that then takes another way."""
     return _is_recording.get()
+
+
+def _references(values: Sequence[Any], place: int) -> int:
+    return sys.getrefcount(values[place])
 
 
 def _is_same(a: np.ndarray, b: np.ndarray) -> bool:
@@ -281,11 +286,18 @@ class Recorder(TorchFunctionMode):
             self._refuse(func, NO_TRANSLATION)
         if kwargs.get("out") is not None:
             self._refuse(func, "it writes into out=")
-        if in_place and any(
-            each is not args[0] and np.may_share_memory(array_of(each), array_of(args[0]))
-            for each in self._kept
-        ):
+        if in_place and self._is_shown(args[0]):
             self._refuse(func, "it writes into memory that another tensor shows")
+
+    def _is_shown(self, value: Tensor) -> bool:
+        """Return whether another tensor, which the net still has, shows the memory of this one."""
+        alone = _references([object()], 0)  # of what only a list has
+        return any(
+            self._kept[k] is not value
+            and _references(self._kept, k) > alone
+            and np.may_share_memory(array_of(self._kept[k]), array_of(value))
+            for k in range(len(self._kept))
+        )
 
     def _translation(self, name: str) -> Callable[..., list[str]] | None:
         return TRANSLATIONS.get(name) or TRANSLATIONS.get(name.removesuffix("_"))

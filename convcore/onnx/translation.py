@@ -645,9 +645,24 @@ def _pixel_shuffle(r: Recorder, y: Any, *, input: Any, upscale_factor: int) -> l
 # --- shapes --------------------------------------------------------------------------------------
 
 
+def _joins_first(old: Sequence[int], new: Sequence[int]) -> bool:
+    """Return whether the first size is the product of several that were at the start."""
+    products = [math.prod(old[:k]) for k in range(2, len(old) + 1)]
+    return bool(new) and new[0] in products and new[0] != old[0]
+
+
+def _splits_first(old: Sequence[int], new: Sequence[int]) -> bool:
+    """Return whether the first size becomes several, and the last one stays."""
+    return len(old) > 2 and new[0] not in (old[0], 1) and old[-1] == new[-1]
+
+
 def _reshape(r: Recorder, y: Any, x: Any, given: Sequence[int]) -> list[str]:
-    """Reshape; sizes that are taken over from the start of the shape stay free."""
+    """Reshape; sizes at the start that are taken over, or joined to the first one, stay free."""
     sizes, kept = list(given), True
+    if -1 not in sizes and _joins_first(x.shape, y.shape):
+        sizes[0] = -1
+    elif sizes[-1:] == [-1] and _splits_first(x.shape, y.shape) and not r.sizes_are_free:
+        sizes[-1] = y.shape[-1]  # or it would take what another batch has more
     for axis, size in enumerate(y.shape):
         kept = kept and axis < x.ndim and size == x.shape[axis] and size != 0
         if kept and sizes[axis] != -1:

@@ -484,3 +484,32 @@ def test_other_arguments_are_refused(given, meant, tmp_path, monkeypatch):
         convcore.onnx.export(nn.Linear(2, 3), (convcore.rand(1, 2),), **given)
     assert meant in "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
     assert not list(tmp_path.iterdir())
+
+
+def test_views_that_nobody_has_any_more_do_not_hinder_a_write(tmp_path):
+    def scaled(x):
+        y = x * 1
+        y[:, :2] = y[:, :2] * 8
+        y[:, 2:] = (y[:, 2:] * 2) ** 2
+        return y
+
+    loaded = exported(Call(scaled), convcore.ones(1, 3), file=tmp_path / "net.onnx")
+    assert loaded(convcore.tensor([[1.0, 2.0, 3.0]])).tolist() == [[8.0, 16.0, 36.0]]
+
+
+def test_axes_that_are_joined_with_the_batch_stay_free():
+    net = Call(lambda x: x.reshape(x.size(0) * x.size(1), 4).view(x.size(0) * 3, 2, 2) * 2)
+    program = export(net, convcore.ones(2, 3, 4), dynamic_shapes=[({0: "batch"},)])
+    x = convcore.rand(5, 3, 4)
+    assert program(x)[0].equal(net(x))
+
+
+def test_a_batch_that_is_split_is_that_of_the_recorded_run():
+    def windows(x):
+        y = x.reshape(x.size(0), 2, 2, 4).permute(0, 2, 1, 3).reshape(-1, 2, 4)
+        return y.view(y.size(0) // 2, 2, 2, -1)
+
+    program = export(Call(windows), convcore.ones(3, 4, 4), dynamic_shapes=[({0: "batch"},)])
+    assert program(convcore.ones(3, 4, 4))[0].shape == (3, 2, 2, 4)
+    with pytest.raises(RuntimeError, match="invalid for input of size"):
+        program(convcore.ones(6, 4, 4))
