@@ -341,14 +341,17 @@ class Recorder(TorchFunctionMode):
 
     def _refuse(self, func: Callable[..., Any], reason: str) -> NoReturn:
         """Raise the error of a function, or of a layer's class, that cannot be written as nodes."""
+        # Python's own names are shown as programs write them: bool, not __bool__.
+        name = func.__name__
+        name = name.strip("_") if name.startswith("__") else name
         if self._composing:  # the function outside says where it was called
-            raise OnnxError(reason if reason != NO_TRANSLATION else f"{func.__name__}(): {reason}")
+            raise OnnxError(reason if reason != NO_TRANSLATION else f"{name}(): {reason}")
         own = str(Path(convcore.__file__).parent) + os.sep
         frames = [f for f in traceback.extract_stack() if not f.filename.startswith(own)]
         where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "?"
         module = self._place()
         error = OnnxError(
-            f"{func.__name__}() cannot be exported: {reason}; called in module {module!r}, {where}"
+            f"{name}() cannot be exported: {reason}; called in module {module!r}, {where}"
         )
         raise hinted(error, advice_for(func.__name__, reason))
 

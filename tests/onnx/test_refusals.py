@@ -38,8 +38,8 @@ def mask_of_many(x):
 
 READERS = {
     "item": lambda x: x * x.sum().item(),
-    "__bool__": lambda x: x if x.sum() > 0 else -x,
-    "__int__": lambda x: x[: int(x.sum())],
+    "bool": lambda x: x if x.sum() > 0 else -x,
+    "int": lambda x: x[: int(x.sum())],
     "tolist": lambda x: x + convcore.tensor(x.tolist()),
     "nonzero": lambda x: x.nonzero(),
     "where": lambda x: convcore.where(x > 0)[0],
