@@ -57,6 +57,8 @@ _OPERATORS = {
     **{"__radd__": "add", "__rmul__": "mul", "__ge__": "ge", "__invert__": "bitwise_not"},
     "__setitem__": "setitem_",
 }
+# Functions that take of another tensor no more than its dtype.
+_TAKE_DTYPES = frozenset(("to", "type_as"))
 # Functions without a tensor among their arguments whose results are others at each call.
 _DRAWS = frozenset(("rand", "randn"))
 
@@ -316,10 +318,13 @@ class Recorder(TorchFunctionMode):
             arguments = {"input": arguments.pop("self"), **arguments}
         translate = self._translation(name)
         assert translate is not None
+        before = len(self.nodes)
         try:
             outputs = translate(self, result, **arguments)
         except OnnxError as error:
             self._refuse(func, str(error))
+        if name not in _TAKE_DTYPES:
+            self._check_taken(func, [args[1:], kwargs], before)
         self._enter(results, outputs)
 
     def _enter(self, results: Sequence[Tensor], names: Sequence[str]) -> None:
@@ -328,6 +333,13 @@ class Recorder(TorchFunctionMode):
             self._names[id(tensor)] = name
             self._computed.add(id(tensor))
             self._kept.append(tensor)
+
+    def _check_taken(self, func: Callable[..., Any], given: Any, before: int) -> None:
+        """Refuse a computed tensor that was read as a number: no node since ``before`` has it."""
+        inputs = {each for node in self.nodes[before:] for each in node.input}
+        for each in tensors_in(given):
+            if id(each) in self._computed and self._names[id(each)] not in inputs:
+                self._refuse(func, READ_VALUES)
 
     @contextmanager
     def composing(self) -> Iterator[None]:

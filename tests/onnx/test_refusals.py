@@ -55,6 +55,18 @@ def test_functions_that_read_values_are_told_from_others(name):
     assert error.__notes__
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.select(1, x.argmax()),
+        lambda x: x.topk(x.argmax() + 1, 1)[0],
+        lambda x: x.narrow(1, 0, x.argmax() + 1),
+    ],
+)
+def test_computed_tensors_are_no_numbers(function):
+    assert "depend on the input" in str(refused(function))
+
+
 OTHERS = {
     "cumprod": lambda x: x.cumprod(0),
     "cummax": lambda x: x.cummax(0)[0],
