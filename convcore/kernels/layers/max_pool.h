@@ -149,11 +149,32 @@ INLINE void OF(max_of_channels)(const OF(window) *w, ptrdiff_t shift, ptrdiff_t 
     if (out) OF(as_bytes)(taps, count, out);
 }
 
+/* Channels of a window that has `n_taps` taps, one by one. */
+INLINE void OF(max_one_by_one)(const OF(window) *w, const int n_taps, ptrdiff_t shift,
+                               ptrdiff_t count, T *y, uint8_t *out)
+{
+    for (ptrdiff_t i = 0; i < count; i++) {
+        T best = (T)-INFINITY;
+        I tap = n_taps ? w->tap[0] : CONVCORE_NOWHERE;
+        for (int t = 0; t < n_taps; t++) {
+            const T value = w->at[t][shift + i];
+            const int larger = (value > best) | (value != value);
+            best = larger ? value : best;
+            tap = larger ? w->tap[t] : tap;
+        }
+        y[i] = best;
+        if (out) out[i] = (uint8_t)tap;
+    }
+}
+
 /* Fewer than PIECE of them, of which there are few. */
 static NOINLINE void OF(max_of_last_channels)(const OF(window) *w, ptrdiff_t shift, ptrdiff_t count,
                                            T *y, uint8_t *out)
 {
-    OF(max_of_channels)(w, shift, count, y, out);
+    if (w->count == 4)  /* of 2x2: a constant to the compiler */
+        OF(max_one_by_one)(w, 4, shift, count, y, out);
+    else
+        OF(max_one_by_one)(w, w->count, shift, count, y, out);
 }
 
 static void OF(max_pool_nhwc)(const convcore_max_pool *m, const T *x, ptrdiff_t d, ptrdiff_t h,
