@@ -301,7 +301,10 @@ def unwatched(function: Callable, *args: Any) -> Any:
 
 # Where functions are public: modules that programs read, and the class Tensor.
 _MODULES = ("convcore", "convcore.nn.functional", "convcore.linalg", "convcore.special")
-_DEFINED_IN = ("convcore.functions", "convcore._creation", "convcore.random", "convcore._tensor")
+_DEFINED_IN = (
+    *("convcore.functions", "convcore._creation", "convcore.random", "convcore._tensor"),
+    "convcore.linalg",  # whose functions take out=
+)
 # Looked at by interception itself, or asked of any object.
 _LEFT = {"__new__", "__init__", "__hash__", "__reduce_ex__", "__deepcopy__", "__init_subclass__"}
 _LEFT |= {"__torch_function__", "__array__", "__dir__", "__setstate__", "as_subclass", "_axis"}
