@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -402,3 +404,20 @@ def test_the_older_names_are_there_without_the_name_torch():
         assert net(convcore.ones(1, 2)).dtype == convcore.float32
     with pytest.warns(UserWarning, match="CUDA is not available"):
         assert not GradScaler().is_enabled()
+
+
+@pytest.mark.subprocess
+@pytest.mark.parametrize("outer", ['"cpu", enabled=False', '"cuda"'])
+def test_the_first_context_of_a_process_may_be_a_disabled_one(outer):
+    program = f"""
+import convcore
+layer, x = convcore.nn.Linear(2, 2), convcore.ones(1, 2)
+with convcore.autocast({outer}):
+    before = layer(x).dtype
+    with convcore.autocast("cpu"):
+        print(before, layer(x).dtype)
+print(layer(x).dtype)
+"""
+    command = [sys.executable, "-P", "-W", "ignore", "-c", program]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    assert ran.stdout.split() == ["torch.float32", "torch.bfloat16", "torch.float32"]

@@ -23,13 +23,15 @@ cdef class SwappedCode:
         return not self._own
 
     def fill(self, list codes):
-        """Take the functions, (function, code) each, unless it has some.
+        """Take the functions, (function, code) each, unless it has some; holders may be there.
 
         The code takes ``*args, **kwargs`` and has the names of the function's free variables.
         """
         own = [(function, function.__code__) for function, _ in codes]
         if not self._own:
             self._own, self._other = own, codes
+            if self._holders:
+                _put(codes)
 
     def hold(self, token):
         """Exchange the code until this token and all others are given back."""
