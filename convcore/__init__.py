@@ -17,7 +17,8 @@ below it (tests/test_layering.py); from the bottom up:
     autograd/       graph, backward pass, hooks; knows no arithmetic
     functions/      differentiable functions on tensors; plumbing in functions/_support/
     distributed/    process groups and collectives on MPI
-    nn/ optim/ utils/ amp/ backends/ cpu/ cuda/ overrides.py   modules, optimizers, data, switches
+    overrides.py    modes and subclasses of Tensor that see every function
+    nn/ optim/ utils/ amp/ backends/ cpu/ cuda/     modules, optimizers, data, switches
     func/                           function transforms
     linalg.py special.py distributions/             PyTorch's rooms of mathematics
     multiprocessing/ futures.py     processes that share tensors, values that come later

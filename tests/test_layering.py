@@ -28,10 +28,10 @@ FLOORS = (
     (f"{TENSORS} random",),
     ("autograd",),
     ("functions",),
-    ("futures",),
+    ("futures", "overrides"),
     ("distributed",),  # DistributedDataParallel and DistributedSampler stand on it
     (
-        *("nn", "utils", "backends", "amp", "overrides"),
+        *("nn", "utils", "backends", "amp"),
         *("multiprocessing", "linalg", "special", "distributions", "testing"),
     ),
     ("optim", "func", "cpu cuda"),

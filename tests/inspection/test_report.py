@@ -354,3 +354,25 @@ def test_a_file_of_another_format_is_refused(tmp_path, name):
     with pytest.raises(ValueError, match=r"path must end in \.html or \.htm, got .*net"):
         inspection.report(nn.ReLU(), convcore.ones(1), tmp_path / name)
     assert not (tmp_path / name).exists()
+
+
+def test_calls_in_pytorchs_place_are_those_of_convcore(monkeypatch):
+    for kind in (nn.Conv2d, nn.ReLU):  # as compat/door.py names them
+        monkeypatch.setattr(kind, "__module__", kind.__module__.replace("convcore", "torch"))
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 2, 3))
+    calls = calls_of(net, lambda: net(convcore.rand(1, 3, 8, 8)))
+    assert [(call.name, call.inputs) for call in calls[1:]] == [
+        ("0", [INPUT]),
+        ("1", [1]),
+        ("2", [2]),
+    ]
+
+
+def test_functions_between_the_layers_of_a_transformer_are_shown():
+    net = nn.TransformerEncoderLayer(4, 1, 8, batch_first=True).eval()
+    calls = {call.name: call for call in calls_of(net, lambda: net(convcore.rand(1, 3, 4)))}
+    made_by = {name: [] if -1 in call.inputs else call.inputs for name, call in calls.items()}
+    assert made_by["relu"] == [calls["linear1"].number]
+    assert made_by["dropout"] == [calls["relu"].number]
+    assert made_by["add:2"] == [calls["norm1"].number, calls["dropout2"].number]
+    assert made_by["norm2"] == [calls["add:2"].number]

@@ -12,7 +12,7 @@ from convcore._tensor import Tensor
 from convcore.engine.conv.plan import Plan
 from convcore.inspection.profiling._costs import CostlyCall
 from convcore.inspection.summary import shapes
-from convcore.inspection.watching.calls import leaves
+from convcore.inspection.watching.calls import is_own, leaves
 from convcore.inspection.watching.nesting import Nesting
 from convcore.inspection.work import multiply_adds
 
@@ -91,11 +91,15 @@ class _Recorder:
         self._end(call, (args, kwargs), output)
 
     def called(self, function: Callable, name: str, args: tuple, kwargs: dict) -> Any:
-        """Record the call of a function, unless it is part of one of convcore's layers."""
+        """Record the call of a function, unless it is part of one of convcore's layers.
+
+        Of those that have layers inside, as a transformer's, it is recorded: what flows from one to
+        the next goes through it.
+        """
         result = function(*args, **kwargs)
         told = self._inside and not self._nesting.inner
         module = self._inside[-1].module if told else None
-        if module is None or type(module).__module__.startswith("convcore.nn."):
+        if module is None or (is_own(module) and not any(module.children())):
             return result
         if next(leaves("", result), None) is None:
             return result

@@ -182,10 +182,15 @@ class Calls:
 
 def _prefix(module: nn.Module, name: str) -> str | None:
     """Return what names of functions in a module's `forward` begin with; None: they have none."""
-    # The other name is that of classes in PyTorch's place: see compat/door.py.
-    if type(module).__module__.startswith(("convcore.nn.", "torch.nn.")):
+    if is_own(module):
         return None
     return f"{name}." if name else ""
+
+
+def is_own(module: nn.Module) -> bool:
+    """Return whether a module's class is one of convcore's layers."""
+    # The other name is that of classes in PyTorch's place: see compat/door.py.
+    return type(module).__module__.startswith(("convcore.nn.", "torch.nn."))
 
 
 def _has_tensors(value: Any) -> bool:

@@ -25,6 +25,7 @@ from convcore.nn.modules.linear import Linear
 from convcore.nn.modules.module import Module
 from convcore.nn.modules.multihead_attention import MultiheadAttention
 from convcore.nn.modules.normalization import LayerNorm
+from convcore.overrides import intercepted
 
 __all__ = [
     "Transformer",
@@ -117,7 +118,7 @@ class _Layer(Module):
 
     def _ff_block(self, x: Tensor) -> Tensor:
         last = self.dropout3 if "dropout3" in self._modules else self.dropout2
-        return last(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+        return last(self.linear2(self.dropout(intercepted(self.activation)(self.linear1(x)))))
 
 
 class TransformerEncoderLayer(_Layer):
