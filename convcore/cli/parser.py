@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
         known = set(re.findall(r"--[a-z][a-z-]*", self.format_help())) - {"--help"}
         hints = "".join(nearest(word.partition("=")[0], known) for word in rest[:1])
         hints = hints or self._option_of_numbers(rest)
-        if any(action.dest == "program" for action in self._actions):
+        if not hints and any(action.dest == "program" for action in self._actions):
             hints = "; a program's own options stand after its name"
         self.error(f"unrecognized arguments: {' '.join(rest)}{hints}")
 

@@ -276,6 +276,7 @@ def test_unusable_argument_is_one_sentence(arguments, word, capsys):
     [
         (["verify", "--seed", "-1"], "argument --seed: must be a whole number below 2**32"),
         (["inspect", "lenet", "--seed", "1" + 22 * "0"], "must be a whole number below 2**32"),
+        (["watch", "--evry", "1", "mine.py"], "did you mean --every?"),
         (["run", "--epochs", "3", "mine.py"], "a program's own options stand after its name"),
         (["summary", "lenet", "--depth", "x"], "--depth: must be a whole number, 0 or above"),
         (["summary", "lenet", "--depth", "-1"], "--depth: must be a whole number, 0 or above"),
