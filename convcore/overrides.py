@@ -465,11 +465,18 @@ def _is_public(owner: Any, name: str, value: Any) -> bool:
 
 def intercepted(function: Any) -> Any:
     """Return what stands in a public function's place while functions are wrapped, or the same."""
-    if _before and isinstance(function, types.FunctionType):
-        for place in _before:
-            for name, plain in place.plain.items():
-                if plain is function:
-                    return place.wrapped[name]
+    if not _before or not isinstance(function, types.FunctionType):
+        return function
+    if not f"{function.__module__}.".startswith(_DEFINED_IN):
+        return function
+    own = function.__name__
+    for place in _before:
+        if place.plain.get(own) is function:
+            return place.wrapped[own]
+    for place in _before:  # under another name, as torch.absolute
+        for name, plain in place.plain.items():
+            if plain is function:
+                return place.wrapped[name]
     return function
 
 
