@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from convcore import _misnamed
 from convcore.functions import matmul
-from convcore.functions._support.out import with_out
+from convcore.functions._support.out import with_out as _with_out
 from convcore.functions.linalg import (
     LinAlgError,
     cholesky,
@@ -92,7 +92,7 @@ _WITHOUT = {"LinAlgError", "diagonal", "lstsq", "matmul", "matrix_exp", "vander"
 
 if not TYPE_CHECKING:  # which would find no misspelt names
     globals().update(
-        (name, with_out(f"linalg.{name}", globals()[name], __name__))
+        (name, _with_out(f"linalg.{name}", globals()[name], __name__))
         for name in __all__
         if name not in _WITHOUT
     )
