@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 
@@ -31,7 +32,8 @@ def paragraphs():
     for title, room in ROOMS.items():
         own = sorted(name for name in left if name in dir(room) and callable(getattr(room, name)))
         left -= set(own)
-        found.append(f"- ``{title}``: {', '.join(own)};")
+        shown = [re.sub(r"_$", r"\\_", name) for name in own]  # a name with _ is a link
+        found.append(f"- ``{title}``: {', '.join(shown)};")
     layers = sorted(name for name, kind in vars(nn).items() if _is_whole(kind))
     found.append(f"- whole layers: {', '.join(layers)}.")
     return [textwrap.fill(each, 120, subsequent_indent="  ") for each in found]
