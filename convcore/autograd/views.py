@@ -174,10 +174,10 @@ class _Aliases(Node):
 
 
 def own(x: Tensor) -> Tensor:
-    """Return a view of what nobody else has as no view: changes in place and hooks are its own.
+    """Make a view a tensor of its own, where nobody else has what it is a view of; return it.
 
-    PyTorch's functions make such a result in one piece.  After a change in place a view would be a
-    region of its base, past the hooks on what it was before.
+    For functions that reshape their result at the end, which PyTorch's make in one piece: hooks on
+    a view do not see what it was before a change in place.
     """
     x._view = None
     return x

@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from convcore._creation import zeros_like
 from convcore._tensor import Tensor
-from convcore.distributions import constraints
+from convcore.distributions._half import Half
 from convcore.distributions.normal import Normal
-from convcore.distributions.transformed_distribution import TransformedDistribution, of_base
-from convcore.distributions.transforms import AbsTransform
-from convcore.functions.piecewise import where
+from convcore.distributions.transformed_distribution import of_base
 
 __all__ = ["HalfNormal"]
 
 
-class HalfNormal(TransformedDistribution):
+class HalfNormal(Half):
     """The half-normal distribution: absolute values of normal numbers of mean 0.
 
     Parameters
@@ -26,14 +23,10 @@ class HalfNormal(TransformedDistribution):
     validate_args : bool or None
     """
 
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
-
     scale = of_base("scale", "The normal numbers' standard deviation.")
 
     def __init__(self, scale: Any, validate_args: bool | None = None):
-        super().__init__(Normal(0, scale, validate_args=False), AbsTransform(), validate_args)
+        super().__init__(Normal(0, scale, validate_args=False), validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return super().expand(batch_shape, self._get_checked_instance(HalfNormal, _instance))
@@ -43,23 +36,5 @@ class HalfNormal(TransformedDistribution):
         return self.scale * math.sqrt(2 / math.pi)
 
     @property
-    def mode(self) -> Tensor:
-        return zeros_like(self.scale)
-
-    @property
     def variance(self) -> Tensor:
         return self.scale.pow(2) * (1 - 2 / math.pi)
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._check_value(value)
-        return where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
-
-    def cdf(self, value: Tensor) -> Tensor:
-        self._check_value(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, prob: Tensor) -> Tensor:
-        return self.base_dist.icdf((prob + 1) / 2)
-
-    def entropy(self) -> Tensor:
-        return self.base_dist.entropy() - math.log(2)

@@ -118,7 +118,6 @@ erfc = _of_input(
 
 
 @in_float32
-@in_float32
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """Return log(x / (1 - x)) of each element x, the inverse of `sigmoid`.
 

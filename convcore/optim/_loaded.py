@@ -31,7 +31,7 @@ def check_form(state_dict: Mapping[str, Any]) -> None:
     """
     for name, kind, called in _FORM:
         if name not in state_dict:
-            raise ValueError(f"state_dict has no {name!r}: expected an optimizer's")
+            raise ValueError(f"state_dict has no {name!r}: expected an optimizer's state_dict")
         _require(f"state_dict[{name!r}]", state_dict[name], kind, called)
     for number, group in enumerate(state_dict["param_groups"]):
         place = f"state_dict['param_groups'][{number}]"

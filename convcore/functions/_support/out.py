@@ -93,7 +93,8 @@ def with_out(name: str, function: Callable, module: str = "convcore.functions") 
                 raise
         return again()
 
-    accepting.__module__, accepting.__qualname__ = module, function.__name__  # for pickle
+    # For pickle: the name under which the module has it, which of torch.clip is not clamp.
+    accepting.__module__, accepting.__qualname__ = module, name.rpartition(".")[2]
     return accepting
 
 
