@@ -13,7 +13,7 @@ the standard's own tests run on convcore.
 - ``inputs.py``: which arguments of forward are inputs; ``nesting.py``: where they lie in it;
 - ``axes.py``: which axes are free; ``options.py``: PyTorch's other arguments;
 - ``program.py``: what `export` returns;
-- ``translation.py``, ``compositions.py``, ``translations/``: a function's call as nodes;
+- ``translation.py``, ``translations/``: a function's call as nodes;
 - ``recurrences.py``: a recurrent layer's call as nodes;
 - ``refusals.py``: why there are none; ``sight.py``: functions under names of a net's own;
 - ``values.py``: tensors, arrays and dtypes from one world to the other.

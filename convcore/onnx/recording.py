@@ -17,8 +17,7 @@ import onnx
 from onnx import helper
 
 import convcore
-import convcore.onnx.compositions  # enters its translations
-import convcore.onnx.translations  # likewise
+import convcore.onnx.translations  # enters them
 from convcore import Tensor, nn
 from convcore._hints import hinted
 from convcore.autograd import no_grad

@@ -4,6 +4,7 @@ Some are written as nodes, others as calls of functions that are: `composes`.
 """
 
 from convcore.onnx.translations import (
+    activations,
     along_axes,
     arithmetic,
     attention,
@@ -12,15 +13,21 @@ from convcore.onnx.translations import (
     elementwise,
     indexing,
     making,
+    normalizing,
     ordering,
+    pooling,
     products,
     rearranging,
     reducing,
+    reshaping,
+    resizing,
     sampling,
+    weighted,
     writing,
 )
 
 __all__ = [
+    "activations",
     "along_axes",
     "arithmetic",
     "attention",
@@ -29,10 +36,15 @@ __all__ = [
     "elementwise",
     "indexing",
     "making",
+    "normalizing",
     "ordering",
+    "pooling",
     "products",
     "rearranging",
     "reducing",
+    "reshaping",
+    "resizing",
     "sampling",
+    "weighted",
     "writing",
 ]

@@ -14,6 +14,26 @@ if TYPE_CHECKING:
     from convcore.onnx.recording import Recorder
 
 
+@translates("pow")
+def _pow(r: Recorder, y: Any, *, input: Any, exponent: Any) -> list[str]:
+    return r.node("Pow", operands(r, y, input, exponent))
+
+
+@translates("square")
+def _square(r: Recorder, y: Any, *, input: Any) -> list[str]:
+    return r.node("Mul", [r.name(input), r.name(input)])
+
+
+@translates("maximum")
+def _maximum(r: Recorder, y: Any, *, input: Any, other: Any) -> list[str]:
+    return r.node("Max", operands(r, y, input, other))
+
+
+@translates("minimum")
+def _minimum(r: Recorder, y: Any, *, input: Any, other: Any) -> list[str]:
+    return r.node("Min", operands(r, y, input, other))
+
+
 def _enter_sum(names: tuple[str, ...], op: str) -> None:
     @translates(*names)
     def total(

@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from convcore.onnx.recording import Recorder
 
 
+@translates("matmul", "mm", "bmm")
+def _matmul(r: Recorder, y: Any, /, **arguments: Any) -> list[str]:
+    a, b, *_ = arguments.values()
+    return r.node("MatMul", [r.name(a), r.name(b)])
+
+
 @composes("mv", "dot", "vdot", "rmatmul", "chain_matmul")
 def _product(**arguments: Any) -> Any:
     a, b = list(arguments.values())[:2]

@@ -19,10 +19,35 @@ def _axes(input: Tensor, dim: Any) -> list[int]:
     return [axis % max(input.ndim, 1) for axis in as_list(dim, 1)]
 
 
-def _reduced(r: Recorder, op: str, name: str, axes: list[int], keepdim: bool) -> list[str]:
-    if r.opset >= 18:
+def _reduced(
+    r: Recorder, op: str, name: str, axes: list[int], keepdim: bool, since: int = 18
+) -> list[str]:
+    """Reduce axes, which are an input of the node since an opset, and an attribute before."""
+    if r.opset >= since:
         return r.node(op, [name, ints(r, axes)], keepdims=int(keepdim))
     return r.node(op, [name], axes=axes, keepdims=int(keepdim))
+
+
+def _enter_reduction(name: str, op: str, since: int = 18) -> None:
+    @translates(name)
+    def reduced(
+        r: Recorder,
+        y: Any,
+        *,
+        input: Any,
+        dim: Any = None,
+        keepdim: bool = False,
+        dtype: Any = None,
+    ) -> list[str]:
+        name = as_dtype(r, input, y.dtype)
+        return _reduced(r, op, name, _axes(input, dim), keepdim, since)
+
+
+_enter_reduction("mean", "ReduceMean")
+_enter_reduction("amax", "ReduceMax")
+_enter_reduction("amin", "ReduceMin")
+_enter_reduction("logsumexp", "ReduceLogSumExp")
+_enter_reduction("sum", "ReduceSum", since=13)
 
 
 @translates("prod")
