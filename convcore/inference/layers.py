@@ -12,8 +12,9 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.conv.epilogue import Activation, activation_parameters
 from convcore.engine.conv.prepacked import PrepackedConvolution
+from convcore.engine.geometry import Steps
 from convcore.engine.runtime.checks import Array
-from convcore.functions._support.arguments import check_arguments
+from convcore.functions._support.conv_errors import conv_error
 from convcore.inference.batch_norm_folding import channels_last
 from convcore.nn import Module
 
@@ -73,19 +74,31 @@ class PrepackedConv(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the activated convolution: (N, C_in, *sizes) to (N, C_out, *outs)."""
-        check_arguments("conv", input=input)
         # Not with NumPy's warnings off: that is another context, with other algorithms selected.
         try:
             result = wrap(self.prepacked(input._array))
-        except ValueError as error:
-            raise RuntimeError(str(error)) from None
+        except (AttributeError, TypeError, ValueError) as error:
+            raise self._error(error, input) from None
         if mode.enabled:
             record("PrepackedConvolutionBackward0", (input,), result, _no_backward)
             describe(result, layer=self)
         (shared,) = self._shared
         if shared is not None:
-            setattr(result, _ACTIVATED, (shared, result._version))
+            setattr(result, _ACTIVATED, (shared, result._counter[0]))
         return result
+
+    def _error(self, cause: Exception, input: Any) -> Exception:
+        """Return the error that a convolution raises for this input."""
+        weight, bias = self.prepacked.weight, self.prepacked.bias
+        names = ("stride", "padding", "dilation", "groups")
+        return conv_error(
+            cause,
+            f"conv{weight.ndim - 2}d",
+            input,
+            wrap(weight),
+            None if bias is None else wrap(bias),
+            Steps(**{name: self.steps[name] for name in names}),
+        )
 
     @property
     def activation_params(self) -> tuple[int, float, float, float]:
@@ -135,7 +148,7 @@ class Activated(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Return the activation of each element, or ``input`` itself if it is already activated."""
         layer, version = getattr(input, _ACTIVATED, (None, None))
-        if layer is self.activation and version == input._version:
+        if layer is self.activation and version == input._counter[0]:
             delattr(input, _ACTIVATED)  # once: the layer may be called on its own result
             return input
         return self.activation(input)

@@ -13,7 +13,7 @@ from convcore import _misnamed, nn
 from convcore._dtype import bfloat16, float16
 from convcore._hints import hinted
 from convcore._tensor import Tensor
-from convcore.autograd.grad_mode import no_grad
+from convcore.autograd.grad_mode import inference_mode, no_grad
 from convcore.engine.conv.algorithms.selection import selected
 from convcore.engine.conv.epilogue import Activation
 from convcore.engine.runtime import memory
@@ -132,10 +132,18 @@ groups=1, activation=relu)
         raise ValueError(
             f"optimize_for_inference(): precision must be None or 'bf16', got {precision!r}"
         )
-    optimized = OptimizedModule(model if inplace else copy.deepcopy(model), precision)
+    optimized = OptimizedModule(model if inplace else _copy_of_net(model), precision)
     if example_inputs:
         optimized.fuse(*example_inputs)
     return optimized
+
+
+def _copy_of_net(model: nn.Module) -> nn.Module:
+    """Return a copy of a net, also of one that keeps computed tensors, as weight_norm's do."""
+    with inference_mode(False):
+        values = (value for layer in model.modules() for value in layer.__dict__.values())
+        computed = [one for one in values if isinstance(one, Tensor) and not one.is_leaf]
+        return copy.deepcopy(model, {id(one): one.detach().clone() for one in computed})
 
 
 class OptimizedModule(nn.Module):
@@ -150,6 +158,11 @@ class OptimizedModule(nn.Module):
         most, over the largest element; None before, and without.
     mean_difference : float or None
         The same on average.
+
+    Notes
+    -----
+    Printed, it says how many of the net's convolutions are fused and prepacked.  Not fused is what
+    runs under `no_grad` inside the net's own ``forward``, or more than once in it.
     """
 
     def __init__(self, model: nn.Module, precision: str | None = None) -> None:
@@ -160,6 +173,7 @@ class OptimizedModule(nn.Module):
         self.mean_difference: float | None = None
         self._precision = precision
         self._fused = False
+        self._n_convolutions = _count(self.model, _CONVOLUTIONS)
         self._plans = PlanCache(self.model, narrow=precision is not None)
         self._lock = threading.Lock()
 
@@ -196,6 +210,12 @@ class OptimizedModule(nn.Module):
         with no_grad():
             return self.model(*args, **kwargs)
 
+    def extra_repr(self) -> str:
+        """Return how much of the net is fused."""
+        if not self._fused:
+            return "fuses its convolutions at the first call"
+        return f"{_count(self.model, PrepackedConv)} of {self._n_convolutions} convolutions fused"
+
     def train(self, mode: bool = True) -> OptimizedModule:
         """Refuse training mode: nothing here has gradients."""
         if mode:
@@ -226,7 +246,8 @@ class OptimizedModule(nn.Module):
             if self._fused:
                 return
             # In float32, whatever later calls are in: folded weights are rounded to others.
-            with selected(precision="none", matmul="none"):
+            # And outside inference mode, in which no graph is recorded.
+            with selected(precision="none", matmul="none"), inference_mode(False):
                 exact = self._fuse(args)
             self._fused = True
             if self._precision is not None:
@@ -303,6 +324,10 @@ def _fused(trace: Trace, run: Run) -> dict[int, nn.Module]:
 
 def _can_fold(trace: Trace, layer: Any) -> bool:
     return _runs_as(layer, _NORMS) and trace.calls(layer) == 1 and layer.running_mean is not None
+
+
+def _count(model: nn.Module, kinds: Any) -> int:
+    return sum(isinstance(layer, kinds) for layer in model.modules())
 
 
 def _runs_as(layer: Any, classes: tuple[type[nn.Module], ...]) -> bool:

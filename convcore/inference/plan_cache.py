@@ -8,7 +8,7 @@ from typing import Any
 
 from convcore._reads import reads
 from convcore._tensor import Tensor, wrap
-from convcore.autograd.grad_mode import no_grad
+from convcore.autograd.grad_mode import inference_mode, no_grad
 from convcore.autograd.handle import RemovableHandle
 from convcore.autograd.observation import observed
 from convcore.engine.conv.algorithms.selection import current
@@ -112,10 +112,11 @@ class PlanCache:
             try:
                 for parameter in parameters:
                     parameter.requires_grad_(parameter.is_floating_point())
-                leaf = input.detach().requires_grad_()
-                constants = Constants(self._model, leaf)
-                with recording(), observed(constants.note):
-                    result = self._model(leaf)
+                with inference_mode(False):
+                    leaf = wrap(input._array).requires_grad_()
+                    constants = Constants(self._model, leaf)
+                    with recording(), observed(constants.note):
+                        result = self._model(leaf)
                 if reads.count != before:
                     raise UnplannedError("what is done depends on elements")
                 kept = None if isinstance(result, Tensor) else _sequence_of_tensors(result)

@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper
 import convcore
 from convcore import Tensor, nn
 from convcore.amp.autocast_mode import is_autocast_enabled
+from convcore.inference import OptimizedModule
 from convcore.onnx import axes
 from convcore.onnx.constancy import check_constants
 from convcore.onnx.errors import OnnxError
@@ -142,6 +143,10 @@ def _check(model: Any, opset_version: Any, dynamic_shapes: Any, dynamic_axes: An
     """Raise the error of an argument that is of another kind, or outside its range."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"export(): argument 'model' must be Module, got {type(model).__name__}")
+    if any(isinstance(layer, OptimizedModule) for layer in model.modules()):
+        raise OnnxError(
+            "export(): an optimized model cannot be written: export the model that it was made of"
+        )
     if is_autocast_enabled("cpu"):
         raise OnnxError("export(): leave autocast first: the file holds the net in its own dtypes")
     if not isinstance(opset_version, int | None):

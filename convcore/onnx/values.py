@@ -22,7 +22,7 @@ def value_of(array: np.ndarray) -> Value:
     array = np.asarray(array)
     if array.dtype.name == "bfloat16":
         return convcore.from_numpy(array.astype(np.float32)).to(convcore.bfloat16)
-    if array.dtype.kind in "biufc" and array.dtype.isbuiltin == 1:
+    if array.dtype.kind in "biufc" and array.dtype.isbuiltin != 2:  # of no library's own
         array = np.ascontiguousarray(array).reshape(array.shape)
         if not array.flags.writeable:
             array = array.copy()

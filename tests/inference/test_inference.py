@@ -10,7 +10,7 @@ import pytest
 from function_net import Function
 
 import convcore
-from convcore import backends, nn
+from convcore import backends, models, nn
 from convcore.inference import optimize_for_inference
 from convcore.inference.layers import Activated, PrepackedConv
 from convcore.kernels.runtime import _isa
@@ -482,3 +482,82 @@ def test_fused_layers_follow_the_selection_of_the_call_from_the_first_thread_on(
         backends.conv.fp32_precision = "none"
     apart = float((rounded - exact).abs().max() / exact.abs().max())
     assert 1e-4 < apart < 2e-2 and (exact - net(x)).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("example", [True, False])
+def test_nets_are_fused_inside_inference_mode_too(example):
+    net, x = models.resnet8().eval(), convcore.rand(2, 3, 32, 32)
+    expected = net(x)
+    fast = optimize_for_inference(net, *[x] * example)
+    with convcore.inference_mode():
+        convcore.testing.assert_close(fast(x), expected, rtol=1e-4, atol=1e-5)
+        inside = convcore.rand(1, 3, 16, 16)  # an inference tensor, of another kind
+        convcore.testing.assert_close(fast(inside), net(inside), rtol=1e-4, atol=1e-5)
+    assert any(isinstance(layer, PrepackedConv) for layer in fast.modules())
+    assert fast._plans._kinds and all(fast._plans._kinds.values())
+
+
+def test_a_net_that_was_made_inside_inference_mode_is_fused():
+    with convcore.inference_mode():
+        net, x = models.resnet8().eval(), convcore.rand(1, 3, 16, 16)
+        fast = optimize_for_inference(net, x)
+        convcore.testing.assert_close(fast(x), net(x), rtol=1e-4, atol=1e-5)
+    assert "9 of 9 convolutions fused" in repr(fast)
+
+
+def test_a_shared_activation_is_applied_once_inside_inference_mode(rng):
+    act, conv = nn.LeakyReLU(0.5), nn.Conv2d(1, 2, 3)
+    hook = conv.register_forward_hook(lambda *_: None)  # layers are called one by one
+    net = Function(lambda self, x: self.act(self.conv(self.act(x))), act=act, conv=conv).eval()
+    x = image(rng, 1, 1, 5, 5)
+    fast = optimize_for_inference(net, x)
+    handle = fast.model.register_forward_hook(lambda *_: None)
+    with convcore.inference_mode():
+        convcore.testing.assert_close(fast(x), net(x))
+    hook.remove()
+    handle.remove()
+
+
+@pytest.mark.parametrize(
+    "bad", [lambda x: x.byte(), lambda x: x.half(), lambda x: x.double(), lambda x: x.mT[0, 0]]
+)
+def test_inputs_that_do_not_fit_get_the_nets_own_error(bad):
+    net, x = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()).eval(), convcore.rand(1, 3, 8, 8)
+    fast = optimize_for_inference(net, x)
+    with pytest.raises(RuntimeError) as own:
+        net(bad(x))
+    with pytest.raises(RuntimeError) as found:
+        fast(bad(x))
+    assert str(found.value) == str(own.value)
+    assert found.value.__notes__ == own.value.__notes__
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
+@pytest.mark.parametrize("kind", ["spectral_norm", "weight_norm", "prune"])
+def test_nets_that_keep_computed_tensors_are_copied(kind):
+    conv = nn.Conv2d(3, 4, 3)
+    if kind == "prune":
+        nn.utils.prune.l1_unstructured(conv, "weight", 0.5)
+    else:
+        getattr(nn.utils, kind)(conv)
+    net, x = nn.Sequential(conv, nn.ReLU()), convcore.rand(1, 3, 8, 8)
+    net(x)
+    weight = conv.weight
+    fast = optimize_for_inference(net, x)
+    assert conv.weight is weight and not weight.is_leaf
+    convcore.testing.assert_close(fast(x), net.eval()(x))
+
+
+def test_it_tells_whether_layers_were_fused():
+    class Frozen(nn.Sequential):
+        @convcore.no_grad()
+        def forward(self, input):
+            return super().forward(input)
+
+    x = convcore.rand(1, 3, 8, 8)
+    fast = optimize_for_inference(nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()))
+    assert "at the first call" in repr(fast)
+    fast(x)
+    assert "1 of 1 convolutions fused" in repr(fast)
+    fast = optimize_for_inference(Frozen(nn.Conv2d(3, 4, 3), nn.ReLU()), x)
+    assert "0 of 1 convolutions fused" in repr(fast)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -395,6 +397,21 @@ def test_arguments_of_other_types_and_autocast_are_refused(tmp_path):
     with convcore.autocast("cpu"), pytest.raises(OnnxError, match="leave autocast first"):
         convcore.onnx.export(net, x, file)
     assert not file.exists()
+
+
+def test_an_optimized_net_is_refused():
+    fast = convcore.optimize_for_inference(nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU()))
+    with pytest.raises(OnnxError, match="export the model that it was made of"):
+        export(nn.Sequential(fast), (convcore.rand(1, 1, 5, 5),))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8"])
+def test_arrays_of_another_process_are_inputs(dtype):
+    # Their dtype is equal to NumPy's, and another object.
+    array = pickle.loads(pickle.dumps(np.dtype(dtype)))
+    x = convcore.from_numpy(np.ones((2, 3), array))
+    program = export(nn.ReLU(), (x,))
+    assert program(x)[0].dtype == x.dtype
 
 
 def test_nothing_is_written_without_a_file(tmp_path, monkeypatch):
