@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from convcore import _hints, nn
+from convcore import _hints, nn, overrides
 from convcore._creation import zeros
 from convcore._dtype import dtype as _dtype
 from convcore._dtype import float32
@@ -14,7 +15,7 @@ from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.inspection import table
 from convcore.inspection._optimized import refuse_optimized
-from convcore.inspection.work import multiply_adds
+from convcore.inspection.work import COUNTED, PRODUCTS, multiply_adds
 from convcore.nn.modules.utils import nested_tensors
 
 __all__ = ["Row", "Summary", "summary"]
@@ -48,7 +49,8 @@ class Summary:
 
     ``rows`` are the calls, each before those inside it. The other attributes are totals: a shared
     parameter counts once, and the parameters of modules that were not called (``not_called`` lists
-    these) count too.
+    these) count too. ``not_counted`` lists the functions of products, such as matmul, that modules
+    called themselves: their multiply-adds are in no number here.
     """
 
     rows: list[Row]
@@ -60,6 +62,7 @@ class Summary:
     output_bytes: int
     param_bytes: int
     not_called: list[str]
+    not_counted: list[str] = field(default_factory=list)
     depth: int | None = field(default=None, repr=False)
 
     @property
@@ -111,9 +114,9 @@ def summary(
     Notes
     -----
     The model is called once, in evaluation mode and under `no_grad`; its modes are restored.
-    Multiply-adds are those of convolutions and linear layers that are called as modules, by their
-    definition; functions that a ``forward`` calls directly are not seen. Sizes are those of the
-    given input, including its batch.
+    Multiply-adds are those of convolutions, linear, recurrent and attention layers that are called
+    as modules, by their definition; of functions that a ``forward`` calls itself, those that
+    multiply are named below the total. Sizes are those of the given input, including its batch.
 
     Examples
     --------
@@ -136,12 +139,12 @@ def summary(
         for module in model.modules()
         for handle in (
             module.register_forward_pre_hook(watch.enter),
-            module.register_forward_hook(watch.leave),
+            module.register_forward_hook(watch.leave, with_kwargs=True),
         )
     ]
     try:
         model.eval()
-        with no_grad():
+        with no_grad(), overrides.watching(watch.function):
             model(*args, **kwargs)
     except Exception as error:
         if not args and not kwargs and isinstance(error, TypeError):
@@ -167,6 +170,8 @@ class _Watch:
         self.rows: list[Row] = []
         self.inside: list[Row] = []
         self.called: set[nn.Module] = set()
+        self.counted: list[bool] = []  # of each row inside: whether its products are
+        self.not_counted: dict[str, None] = {}
 
     def enter(self, module: nn.Module, args: tuple) -> None:
         """Start the row of a call (a forward pre-hook)."""
@@ -179,14 +184,24 @@ class _Watch:
             again=module in self.called,
         )
         self.called.add(module)
+        if isinstance(module, nn.MultiheadAttention):
+            self.called.add(module.out_proj)  # a function computes with its weight
         self.rows.append(row)
         self.inside.append(row)
+        self.counted.append(isinstance(module, COUNTED))
 
-    def leave(self, module: nn.Module, args: tuple, output: Any) -> None:
+    def function(self, function: Callable, name: str, args: tuple, kwargs: dict) -> Any:
+        """Call a function, and note it if it multiplies and no layer counts that."""
+        if name in PRODUCTS and self.counted and not self.counted[-1]:
+            self.not_counted[name] = None
+        return function(*args, **kwargs)
+
+    def leave(self, module: nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
         """Finish the row, and add its costs to the enclosing call's (a forward hook)."""
         row = self.inside.pop()
+        self.counted.pop()
         row.output = shapes(output)
-        row.multiply_adds += multiply_adds(module, args, output)
+        row.multiply_adds += multiply_adds(module, args, output, kwargs)
         if row.is_leaf:
             taken = {tensor.data_ptr() for tensor in nested_tensors(args)}
             made = {tensor.data_ptr(): tensor.nbytes for tensor in nested_tensors(output)}
@@ -210,6 +225,7 @@ class _Watch:
             output_bytes=self.rows[0].output_bytes,
             param_bytes=sum(tensor.nbytes for tensor in itertools.chain(parameters, buffers)),
             not_called=[self.names[m] for m in leaves if m not in self.called],
+            not_counted=list(self.not_counted),
             depth=depth,
         )
 

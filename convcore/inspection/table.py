@@ -88,6 +88,8 @@ def _totals(found: Summary) -> list[str]:
         f"Memory         {_mib(found.input_bytes)} input, {_mib(found.output_bytes)} results, "
         f"{_mib(found.param_bytes)} parameters and buffers: {_mib(found.total_bytes)}",
     ]
+    if found.not_counted:
+        lines.insert(2, f"Not counted    {', '.join(found.not_counted)}, called as functions")
     if found.not_called:
         lines.append(f"Not called     {', '.join(found.not_called)}")
     return lines

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import convcore
-from convcore import cli, models, nn
+from convcore import cli, inspection, models, nn
 
 
 def test_rows_are_the_calls_in_order():
@@ -56,6 +56,55 @@ def test_multiply_adds_are_those_of_the_definitions():
     }
     for layer, (shape, expected) in layers.items():
         assert convcore.summary(layer, shape).multiply_adds == expected
+
+
+def attention(**options):
+    return nn.MultiheadAttention(8, 2, **options)
+
+
+@pytest.mark.parametrize(
+    ("layer", "args", "kwargs"),
+    [
+        (attention(), [(5, 3, 8)] * 3, {}),
+        (attention(batch_first=True), [(3, 5, 8)], {"key": (3, 7, 8), "value": (3, 7, 8)}),
+        (attention(kdim=4, vdim=6), [(5, 3, 8), (7, 3, 4), (7, 3, 6)], {}),
+        (attention(add_bias_kv=True, add_zero_attn=True), [(5, 3, 8)] * 3, {}),
+        (attention(), [(5, 8)] * 3, {}),
+        (nn.TransformerEncoderLayer(8, 2, 16), [(5, 3, 8)], {}),
+        (nn.TransformerDecoderLayer(8, 2, 16), [(5, 3, 8), (7, 3, 8)], {}),
+        (nn.RNN(8, 4, num_layers=2, bidirectional=True), [(5, 3, 8)], {}),
+        (nn.GRU(8, 4, batch_first=True), [(3, 5, 8)], {}),
+        (nn.LSTM(8, 4, proj_size=2), [], {"input": (5, 3, 8)}),
+        (nn.LSTMCell(8, 4), [(3, 8)], {}),
+    ],
+    ids=lambda one: type(one).__name__ if isinstance(one, nn.Module) else "",
+)
+def test_multiply_adds_of_attention_and_recurrent_layers_are_those_that_a_profile_sees(
+    layer, args, kwargs
+):
+    args = tuple(convcore.rand(shape) for shape in args)
+    kwargs = {name: convcore.rand(shape) for name, shape in kwargs.items()}
+    with inspection.profile(layer.eval()) as measured:
+        layer(*args, **kwargs)
+    found = convcore.summary(layer, args, kwargs=kwargs)
+    assert found.multiply_adds == measured.multiply_adds > 0
+    assert not found.not_counted and not found.not_called
+
+
+def test_packed_sequences_count_their_steps():
+    packed = nn.utils.rnn.pack_sequence([convcore.zeros(5, 8), convcore.zeros(2, 8)])
+    assert convcore.summary(nn.GRU(8, 4), (packed,)).multiply_adds == (5 + 2) * 3 * 4 * (8 + 4)
+
+
+def test_products_of_functions_are_named_where_no_layer_counts_them():
+    class Net(nn.Module):
+        def forward(self, x):
+            return nn.functional.linear(x @ x, x).relu() + x
+
+    found = convcore.summary(nn.Sequential(nn.Linear(4, 4), Net()), (4, 4))
+    assert found.not_counted == ["matmul", "linear"] and found.multiply_adds == 64
+    assert "\nNot counted    matmul, linear, called as functions\n" in str(found)
+    assert "Not counted" not in str(convcore.summary(models.lenet(), (3, 1, 28, 28)))
 
 
 class Branches(nn.Module):

@@ -167,7 +167,8 @@ def _layer(model: nn.Module, layer: str | nn.Module) -> nn.Module:
     names = dict(model.named_modules())
     if isinstance(layer, str):
         if layer not in names:
-            raise KeyError(f"the model has no layer {layer!r}; it has {', '.join(names)[1:]}")
+            known = ", ".join(filter(None, names))
+            raise KeyError(f"the model has no layer {layer!r}; it has {known}")
         return names[layer]
     if not any(layer is module for module in names.values()):
         raise KeyError(f"layer must be a module of the model or its name, got {layer!r}")

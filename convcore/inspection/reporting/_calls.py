@@ -84,7 +84,7 @@ class _Recorder:
         if inner:
             return
         call = self._inside.pop()
-        call.multiply_adds += multiply_adds(module, args, output)
+        call.multiply_adds += multiply_adds(module, args, output, kwargs)
         if isinstance(module, _CONVOLUTIONS):
             product = CostlyCall.of_module(module, args, output)
             call.plan = None if product is None else product.plan()
