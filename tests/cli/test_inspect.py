@@ -80,3 +80,19 @@ def test_slips_are_refused_in_one_line(said, tmp_path, arguments, words):
     code, _, errors = said(*arguments)
     assert code == 2 and words in errors and errors.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("key", ["model", "state_dict", "net"])
+def test_weights_are_found_in_a_checkpoint_of_a_training(said, tmp_path, key):
+    net = convcore.models.lenet()
+    zeros = {name: one * 0 for name, one in net.state_dict().items()}
+    convcore.save({"epoch": 3, key: zeros, "optimizer": {"lr": 0.1}}, tmp_path / "last.pt")
+    assert said("lenet", "--weights", "last.pt")[0] == 0
+    assert "all 0" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_weights_that_stand_twice_in_a_checkpoint_are_not_chosen(said, tmp_path):
+    state = convcore.models.lenet().state_dict()
+    convcore.save({"model": state, "average": state}, tmp_path / "last.pt")
+    code, _, errors = said("lenet", "--weights", "last.pt")
+    assert code == 2 and "load_state_dict(checkpoint['model'])" in errors
