@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
+import importlib.util
 import io
 import pickle
 import re
@@ -808,3 +811,69 @@ def test_a_failed_call_keeps_nothing_alive(name):
         assert [each() for each in gone] == [None, None]
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        ("convcore.fft", "torch.fft is out of scope for convcore: use numpy.fft"),
+        ("convcore.sparse", "use scipy.sparse"),
+        ("convcore.nn.quantized.functional", "use ONNX Runtime"),
+        ("convcore.nn.attention.bias", "PyTorch has it"),
+        ("convcore._inductor", "kernels are compiled in advance"),
+        ("convcore.no_such_module", ""),
+    ],
+)
+def test_import_of_a_module_that_is_not_here_is_explained(module, expected):
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'convcore\.") as caught:
+        importlib.import_module(module)
+    assert expected in "".join(hints(caught)) and bool(expected) == bool(hints(caught))
+
+
+def test_import_of_a_misspelt_module_says_what_was_meant():
+    with pytest.raises(ModuleNotFoundError, match=r"'convcore\.optmi'\. Did you mean 'optim'\?"):
+        importlib.import_module("convcore.optmi")
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_each_module_of_pytorchs_is_here_or_its_import_is_explained():
+    lists = importlib.import_module("convcore.compat.names").public()
+    unexplained = set()
+    for module in lists["modules"] | lists["private"]:
+        with contextlib.suppress(ImportError):
+            try:
+                importlib.import_module(module.replace("torch", "convcore", 1))
+            except ImportError as error:
+                if not hasattr(error, "__notes__") and "pip install" not in str(error):
+                    unexplained.add(module)
+    assert not unexplained
+
+
+def test_who_asks_whether_a_module_is_here_is_told_no():
+    assert importlib.util.find_spec("convcore.fft") is None
+
+
+def test_a_backend_of_pytorchs_is_told_how_processes_are_joined():
+    join = convcore.distributed.init_process_group
+    assert "convcore computes on the CPU: leave the backend out" in hint(join, "nccl")
+    assert hint(join, "gloo") == (
+        "Hint: leave the backend out, and start the program by `mpiexec -n 2 python train.py`"
+    )
+
+
+def test_a_model_in_onnxs_format_is_told_its_reader():
+    for rest in (b"\x12\x07pytorch:\x00", b":\x00", b"B\x02\x10\x11"):
+        file = io.BytesIO(b"\x08\x0a" + rest)
+        assert "convcore.onnx.load" in hint(convcore.load, file)
+        assert "convcore.onnx.load" in hint(convcore.load, file, weights_only=False)
+
+
+@pytest.mark.parametrize("place", ["cuda", "cuda:0", convcore.device("cuda")])
+def test_a_checkpoint_is_put_on_no_device_that_is_not_there(place):
+    file = io.BytesIO()
+    convcore.save(convcore.ones(2), file)
+    with pytest.raises(RuntimeError, match=f"device '{place}' is not available") as caught:
+        convcore.load(file, map_location=place)
+    assert hints(caught) == [hint(convcore.ones(2).to, "cuda")]
+    for allowed in ("cpu", convcore.device("cpu"), None, {"cuda:0": "cpu"}, lambda one, _: one):
+        assert convcore.load(file, map_location=allowed).tolist() == [1, 1]

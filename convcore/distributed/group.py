@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 from convcore import _misnamed
+from convcore._hints import hinted
 from convcore.distributed import _mpi, faults
 from convcore.distributed.agreement import Agreement
 from convcore.distributed.alone import Alone
@@ -235,8 +236,7 @@ def init_process_group(
     (0, 1)
     >>> destroy_process_group()
     """
-    if backend not in (None, "mpi"):
-        raise ValueError(f"backend must be 'mpi' or None, but got {backend!r}: MPI is the only one")
+    _check_backend(backend)
     if _State.group is not None:
         raise RuntimeError("trying to initialize the default process group twice!")
     refuse_forks("init_process_group")
@@ -257,6 +257,20 @@ def init_process_group(
     _State.group = ProcessGroup(comm, [*range(world.size)], limit)
     if world.size > 1:
         faults.Progress.enter(mpi, comm)
+
+
+def _check_backend(backend: Any) -> None:
+    if backend not in (None, "mpi"):
+        error = ValueError(
+            f"backend must be 'mpi' or None, but got {backend!r}: MPI is the only one"
+        )
+        raise hinted(error, _hint_of(backend))
+
+
+def _hint_of(backend: Any) -> str:
+    """Say what to write instead of a backend of PyTorch's, which has its own launcher, too."""
+    why = "NCCL is for GPUs, and convcore computes on the CPU: " if backend == "nccl" else ""
+    return f"{why}leave the backend out, and start the program by `mpiexec -n 2 python train.py`"
 
 
 def _check_environment(size: int) -> None:
@@ -407,8 +421,7 @@ def new_group(
         A rank forked this process.
     """
     default = resolve(None)
-    if backend not in (None, "mpi"):
-        raise ValueError(f"backend must be 'mpi' or None, but got {backend!r}: MPI is the only one")
+    _check_backend(backend)
     members = list(default.ranks) if ranks is None else sorted(ranks)
     if not members or not set(members) <= set(default.ranks) or len(set(members)) < len(members):
         raise ValueError(f"ranks must be different ones of {default.ranks}, but got {ranks}")

@@ -44,6 +44,15 @@ def of_head(head: bytes, named: str) -> str:
     return "safetensors" if is_cut_off else "torch"
 
 
+def is_onnx(head: bytes) -> bool:
+    """Return whether a file begins as ONNX models do.
+
+    That is the number of the format's version, and behind it the writer's name, the graph, or the
+    versions of the operators.
+    """
+    return head[:1] == b"\x08" and head[1:2] < b"\x40" and head[2:3] in (b"\x12", b":", b"B")
+
+
 def check_asked(asked: str | None, found: str) -> None:
     """Refuse a file of another format than was asked for."""
     if asked is not None and asked != found:

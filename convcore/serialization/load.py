@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype, _misnamed
+from convcore._device import check_device, device
 from convcore._hints import hinted
 from convcore.serialization import archive, bfloat16, formats, legacy, numpy_scalars, rebuild, safe
 from convcore.serialization.errors import CheckpointError, damage
@@ -41,8 +42,11 @@ def load(
     Parameters
     ----------
     f : str, path, or seekable binary file
-    map_location, mmap : object, optional
-        Ignored: tensors are always on the CPU, in memory.
+    map_location : device, optional
+        Tensors are on the CPU, wherever they were saved: None, "cpu", a function or a dict change
+        nothing, and a device that is not there is an error, as for ``Tensor.to``.
+    mmap : bool, optional
+        Ignored: tensors are in memory.
     pickle_module : module, optional
         Python's `pickle`, if ``weights_only`` is False.
     weights_only : bool
@@ -66,6 +70,8 @@ def load(
         what is wrong. It is a `pickle.UnpicklingError`, a ValueError and a RuntimeError.
     OSError
         The file cannot be opened or read.
+    RuntimeError
+        ``map_location`` is "cuda", or another device where no tensor can be.
 
     Notes
     -----
@@ -86,6 +92,8 @@ def load(
         weights_only = pickle_module is None
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    if isinstance(map_location, str | device):
+        check_device(map_location)
     reader = _Reader if weights_only else _CodeReader
     named = formats.of_name(f, format)
     kinds: set[np.dtype] = set()  # of the storages that were read
@@ -94,6 +102,9 @@ def load(
         if kind == "zip":
             archived = stack.enter_context(zipfile.ZipFile(file))
             kind = "npz" if _is_npz(archived, named) else "torch"
+        if formats.is_onnx(head) and kind == "torch":
+            error = CheckpointError("it is no checkpoint, but a model in ONNX's format")
+            raise hinted(error, _ONNX)
         formats.check_asked(format, kind)
         if kind == "safetensors":
             return safetensors.read(file)
@@ -323,6 +334,7 @@ class _CodeReader(_Names, _Unpickler):
             raise hinted(error, _NO_CLASS) from None
 
 
+_ONNX = "read it with convcore.onnx.load(file), which returns the net"
 _NO_CLASS = (
     "a whole net is read only where its class is: write torch.save(net.state_dict(), file) there, "
     "and load that into a net that you make"
