@@ -70,6 +70,7 @@ Glossary:
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
@@ -229,6 +230,21 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and find misspelt
                 globals().update(names)
                 return names[name]
         raise importlib.import_module("convcore._misnamed").missing_name("convcore", name)
+
+
+class _Missing:
+    """The last finder of modules: one of PyTorch's that is not here is told as a name is.
+
+    It is asked for what no other finder has found.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+        if name.startswith("convcore.") and not name.startswith("convcore.kernels."):
+            importlib.import_module("convcore._misnamed").refuse_module(name)
+
+
+sys.meta_path.append(_Missing)
 
 
 def __dir__() -> list[str]:

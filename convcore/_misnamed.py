@@ -37,18 +37,40 @@ def missing_name(module: str, name: str) -> AttributeError | ImportError:
     text = f"module {module!r} has no attribute {name!r}"
     if name.startswith("_"):  # Python's own questions, such as __path__, and nobody's mistakes
         return AttributeError(text, name=name, obj=sys.modules.get(module))
-    # By its name, for it stands above: its lists are read when something is missing, never before.
-    compat: ModuleType = importlib.import_module("convcore.compat.errors")
-    room = module.replace("convcore", "torch", 1)
-    why = compat.explanation(room, name)
-    meant = "" if why else nearest_in(module, name)
-    why = why or ("" if meant else compat.out_of_scope(f"{room}.{name}"))
+    why, meant = _explained(module, name)
     if _is_imported_from(module) and f"{module}.{name}" not in sys.modules:
         return hinted(_not_imported(module, name, meant), why)
     # Without the module, in which Python would look for it again, and say it twice.
     obj = None if meant else sys.modules.get(module)
     text = f"{text}. Did you mean {meant!r}?" if meant else text
     return hinted(AttributeError(text, name=name, obj=obj), why)
+
+
+def refuse_module(path: str) -> None:
+    """Raise the error of a module that is imported and was not found; PyTorch's is explained.
+
+    To be called by a finder of modules.  Who only asks whether there is such a module, as
+    `importlib.util.find_spec` does, is answered by no finder that there is none.
+    """
+    importing = sys._getframe(3).f_code.co_name == "_find_and_load_unlocked"
+    module, _, name = path.rpartition(".")
+    if not importing or module not in sys.modules or module.startswith("convcore.compat"):
+        return
+    why, meant = _explained(module, name)
+    if why or meant:
+        text = f"No module named {path!r}"
+        text = f"{text}. Did you mean {meant!r}?" if meant else text
+        raise hinted(ModuleNotFoundError(text, name=path), why)
+
+
+def _explained(module: str, name: str) -> tuple[str, str]:
+    """Return why convcore has no such name, and which was meant: one of them, or none."""
+    # By its name, for it stands above: its lists are read when something is missing, never before.
+    compat: ModuleType = importlib.import_module("convcore.compat.errors")
+    room = module.replace("convcore", "torch", 1)
+    why = compat.explanation(room, name)
+    meant = "" if why else nearest_in(module, name)
+    return why or ("" if meant else compat.out_of_scope(f"{room}.{name}")), meant
 
 
 @functools.lru_cache(1024)  # programs ask again and again whether a name is there

@@ -42,7 +42,7 @@ class Facade(types.ModuleType):
 
     def __init__(self, name: str, sources: Sequence[types.ModuleType]):
         super().__init__(name, sources[-1].__doc__)
-        object.__setattr__(self, "_sources", sources)
+        object.__setattr__(self, "_stands_for", sources)
         self.__dict__["__path__"] = []  # all are packages: `from torch.X import Y` asks the finder
         self.__dict__["__file__"] = getattr(sources[-1], "__file__", None)
         listed = getattr(sources[-1], "__all__", None)
@@ -50,7 +50,7 @@ class Facade(types.ModuleType):
             self.__dict__["__all__"] = listed
 
     def __getattr__(self, name: str) -> Any:
-        sources = object.__getattribute__(self, "_sources")
+        sources = object.__getattribute__(self, "_stands_for")
         for source in sources:
             try:
                 value = getattr(source, name)
@@ -64,8 +64,11 @@ class Facade(types.ModuleType):
         found = fallback(sources, name)
         if found is not None:
             return self._kept(name, found)
-        if (names.is_module(path) or real(path)) and find(path):
-            return self._below(name, path)
+        try:
+            if (names.is_module(path) or real(path)) and find(path):
+                return self._below(name, path)
+        except errors.MissingModuleError as error:  # of a package that it needs
+            raise errors.MissingAttributeError(str(error), name=name) from error
         if inert.is_inert(path):
             return self._kept(name, inert.stand_in(path))
         raise errors.missing_attribute(self.__name__, name)
@@ -93,19 +96,19 @@ class Facade(types.ModuleType):
         if isinstance(value, Facade) and self._is_function(name):
             return  # the import of torch.autograd.gradcheck leaves the function of that name
         if not (isinstance(value, types.ModuleType) or name[:2] == "__"):
-            setattr(self._sources[-1], name, value)
+            setattr(self._stands_for[-1], name, value)
         self.__dict__[name] = value
 
     def _is_function(self, name: str) -> bool:
-        return callable(vars(self._sources[-1]).get(name))
+        return callable(vars(self._stands_for[-1]).get(name))
 
     def __delattr__(self, name: str) -> None:
         self.__dict__.pop(name, None)
-        if name in vars(self._sources[-1]):
-            delattr(self._sources[-1], name)
+        if name in vars(self._stands_for[-1]):
+            delattr(self._stands_for[-1], name)
 
     def __dir__(self) -> list[str]:
-        return sorted({name for source in self._sources for name in dir(source)})
+        return sorted({name for source in self._stands_for for name in dir(source)})
 
     def __repr__(self) -> str:
         return f"<module {self.__name__!r}: convcore in PyTorch's place>"
@@ -146,7 +149,7 @@ def _imported(modules: Sequence[str]) -> list[types.ModuleType]:
         except ModuleNotFoundError as error:
             missing = error
     if missing is not None and not found:
-        raise missing
+        raise errors.MissingModuleError(str(missing), name=missing.name) from missing
     return found
 
 
@@ -179,7 +182,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return Facade(spec.name, spec.loader_state)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        for value in list(vars(module._sources[-1]).values()):
+        for value in list(vars(module._stands_for[-1]).values()):
             if isinstance(value, type):
                 _Door.relabel(value)
         if module.__name__ == "torch":

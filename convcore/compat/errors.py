@@ -69,6 +69,7 @@ def explanation(module: str, name: str) -> str:
     """Say why convcore has not this name of PyTorch's, or what another library's is; else ''."""
     path = f"{module}.{name}"
     known = names.is_public(module, name) or names.is_module(path)
+    known = known or path in names.public()["private"]
     return explain(path) if known else scope.of_others(path)
 
 

@@ -96,7 +96,7 @@ _PATTERNS = (
     ("torch.*vulkan*", "mobile"),
     ("torch.fft*", "fft"),
     ("torch.*stft", "fft"),
-    ("torch.utils.tensorboard*", "tensorboard"),
+    ("torch.utils.tensorboard.*", "tensorboard"),
     ("torch.utils._python_dispatch.*", "dispatch"),
     ("torch._*", "private"),
 )

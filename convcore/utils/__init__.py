@@ -1,4 +1,4 @@
-"""Data loading, hook handles and activation checkpointing, under PyTorch's paths."""
+"""Data loading, hook handles, activation checkpointing, TensorBoard, under PyTorch's paths."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -8,6 +8,7 @@ from convcore.utils import data, hooks
 
 if TYPE_CHECKING:
     from convcore.utils import checkpoint as checkpoint
+    from convcore.utils import tensorboard as tensorboard
 
 __all__ = ["checkpoint", "data", "hooks"]
 
@@ -15,6 +16,9 @@ __all__ = ["checkpoint", "data", "hooks"]
 if not TYPE_CHECKING:  # type checkers find the module, and misspelt names
 
     def __getattr__(name: str) -> Any:
-        if name == "checkpoint":  # rarely needed
-            return importlib.import_module("convcore.utils.checkpoint")
+        if name in ("checkpoint", "tensorboard"):  # rarely needed
+            try:
+                return importlib.import_module(f"convcore.utils.{name}")
+            except ModuleNotFoundError as error:  # of a package that is not installed
+                raise AttributeError(str(error), name=name) from error
         raise _misnamed.missing_name(__name__, name)

@@ -81,7 +81,7 @@ def error(code):
         print(code, "|", *(b.__name__ for b in bases if isinstance(found, b)), "|", found)
 
 for code in (
-    "torch.stft", "import torch.utils.tensorboard", "from torch.distributed.rpc import a; a()",
+    "torch.stft", "import torch.utils.benchmark", "from torch.distributed.rpc import a; a()",
     "from torch import no_such_name", "torch.ones(2).int_repr", "torch.fx.Graph()",
     "torch.nn.functional.no_such_name", "import torch.no_such_module",
 ):
@@ -98,7 +98,7 @@ print(hasattr(torch, "stft"), getattr(torch, "stft", 3), torch.fx.Graph)
     assert words[0][2] == "torch.stft is out of scope for convcore: use numpy.fft on " + (
         "`tensor.numpy()`"
     )
-    assert "use the package tensorboardX" in words[1][2]
+    assert "`convcore bench` for layers" in words[1][2]
     assert "there is no torch.no_such_name, neither in convcore nor in PyTorch" in words[3][2]
     assert "use ONNX Runtime" in words[4][2]
     assert printed[-1] == "False 3 <stand-in for torch.fx.Graph>"
@@ -438,3 +438,42 @@ print(counter.get_table().splitlines()[2].split())
     lines = printed.splitlines()
     assert lines[:2] == [str(net + 30), str(counts)]
     assert lines[2] == str(["Sequential", f"{net:,}", f"{100 * net / (net + 30):.2f}%"])
+
+
+def test_each_module_of_pytorchs_is_there_or_its_import_is_explained(tmp_path):
+    printed = run(
+        """
+import importlib, warnings
+from convcore.compat import NotInConvcoreError, names
+
+warnings.simplefilter("ignore")
+for module in sorted(names.public()["modules"] | names.public()["private"]):
+    try:
+        importlib.import_module(module)
+    except NotInConvcoreError:
+        pass
+    except Exception as error:
+        print(module, repr(error))
+""",
+        tmp_path,
+    )
+    assert not printed
+
+
+def test_a_package_that_a_module_needs_is_named(tmp_path):
+    printed = run(
+        """
+import sys
+import torch
+
+sys.modules["tensorboardX"] = None  # as if it were not installed
+print(hasattr(torch.utils, "tensorboard"))
+try:
+    from torch.utils.tensorboard import SummaryWriter
+except ModuleNotFoundError as error:
+    print(error)
+""",
+        tmp_path,
+    )
+    needed = "convcore.utils.tensorboard needs the package 'tensorboardX': pip install tensorboardX"
+    assert printed.splitlines() == ["False", needed]

@@ -1,0 +1,59 @@
+"""PyTorch's SummaryWriter is tensorboardX's, given arrays for tensors."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import convcore
+from convcore import utils
+
+NAME = "convcore.utils.tensorboard"
+
+
+class Writer:
+    """What tensorboardX's has, as far as it is looked at here."""
+
+    def __init__(self, log_dir=None):
+        self.log_dir, self.seen = log_dir, []
+
+    def add_scalars(self, tag, values, global_step=None):
+        self.seen.append((tag, values, global_step))
+
+
+@pytest.fixture
+def package(monkeypatch):
+    """Put a package in tensorboardX's place, and import its users anew."""
+
+    def put(found):
+        monkeypatch.setitem(sys.modules, "tensorboardX", found)
+        monkeypatch.delitem(sys.modules, NAME, raising=False)
+        monkeypatch.delattr(utils, "tensorboard", raising=False)
+
+    yield put
+    sys.modules.pop(NAME, None)
+    vars(utils).pop("tensorboard", None)
+
+
+def test_tensors_are_written_as_arrays(package):
+    made = types.ModuleType("tensorboardX")
+    made.SummaryWriter = Writer
+    package(made)
+    writer = importlib.import_module(NAME).SummaryWriter("runs")
+    writer.add_scalars("loss", {"a": convcore.ones(2, requires_grad=True)}, global_step=3)
+    ((tag, values, step),) = writer.seen
+    assert writer.log_dir == "runs" and (tag, step) == ("loss", 3)
+    assert type(values["a"]) is np.ndarray and values["a"].tolist() == [1, 1]
+    with pytest.raises(NotImplementedError, match=r"pictures\.graph"):
+        writer.add_graph(convcore.nn.ReLU())
+
+
+def test_the_package_that_is_missing_is_named(package):
+    package(None)
+    with pytest.raises(ModuleNotFoundError, match="pip install tensorboardX"):
+        importlib.import_module(NAME)
+    assert not hasattr(utils, "tensorboard")
