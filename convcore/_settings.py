@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
+from convcore import _dtype, _misnamed
 from convcore._dtype_names import from_legacy_name
 from convcore.engine.conv.algorithms.selection import current, select
 
@@ -129,6 +129,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     select(matmul=_MATMUL_PRECISIONS[precision])
 
 
+@_misnamed.hinting
 def compile(
     model: Any = None,
     *,

@@ -17,7 +17,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from convcore import _tensor
+from convcore import _misnamed, _tensor
 from convcore._tensor import Tensor
 
 __all__ = [
@@ -240,7 +240,11 @@ def _intercepted(function: Callable) -> Callable:
         if has_torch_function(_relevant(args, kwargs)):
             relevant = list(_relevant(args, kwargs))
             return handle_torch_function(wrapped, relevant, *args, **kwargs)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            _misnamed.hint_keyword(error, function)
+            raise
 
     # As functools.wraps does, in a fourth of its time; signatures are those of what is wrapped.
     wrapped.__dict__.update(function.__dict__)

@@ -484,6 +484,9 @@ def test_keywords_of_other_libraries_suggest_pytorchs():
         (lambda x: convcore.load("net.pt", weight_only=True), "did you mean 'weights_only'"),
         (lambda x: convcore.save(x, "net.pt", metadat={}), "did you mean 'metadata'"),
         (lambda x: nn.Linear(2, 2)(x=x), "it takes input$"),
+        (lambda x: convcore.compile(x, mod="fast"), "did you mean 'mode'"),
+        (lambda x: convcore.vmap(x, indims=1), "did you mean 'in_dims'"),
+        (lambda x: convcore.onnx.export(nn.ReLU(), x, opset=17), "did you mean 'opset_version'"),
     ],
 )
 def test_unknown_keyword_of_a_call_suggests_one(call, meant):
@@ -542,7 +545,7 @@ MISSING = [
     (lambda: convcore.distributed.DeviceMesh, "processes are MPI's"),
     (lambda: convcore.onnx.ExportableModule, "one run of a net is recorded, by `onnx.export`"),
     (lambda: convcore.onnx.TrainingMode, "one run of a net is recorded, by `onnx.export`"),
-    (lambda: convcore.profiler, "`convcore.inspection.profile`"),
+    (lambda: convcore.monitor, "`convcore.inspection.profile`"),
     (lambda: convcore.autograd.profiler, "`convcore.inspection.profile`"),
     (lambda: convcore.utils.benchmark, "`convcore bench`"),
 ]

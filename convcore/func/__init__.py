@@ -4,6 +4,7 @@ Derivatives are taken by backward passes, and `vmap` is a loop over the batch: t
 of PyTorch's, the speed is that of the loop.
 """
 
+from convcore import _misnamed
 from convcore.func._derivatives import grad, grad_and_value, jvp, vjp
 from convcore.func._jacobians import hessian, jacfwd, jacrev
 from convcore.func._modules import (
@@ -26,3 +27,5 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+
+_misnamed.hint_keywords(__name__)

@@ -86,6 +86,9 @@ def load(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> Graph:
     return build_model(read_model(model)).eval()
 
 
+_misnamed.hint_keywords(__name__)
+
+
 def __getattr__(name: str) -> Any:
     if name == "Backend":
         from convcore.onnx.backend import Backend

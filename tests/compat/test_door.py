@@ -477,3 +477,26 @@ except ModuleNotFoundError as error:
     )
     needed = "convcore.utils.tensorboard needs the package 'tensorboardX': pip install tensorboardX"
     assert printed.splitlines() == ["False", needed]
+
+
+def test_misspelt_keywords_of_quick_functions_get_a_hint_here(tmp_path):
+    printed = run(
+        """
+import torch
+import torch.nn.functional as F
+
+x = torch.ones(1, 1, 3, 3)
+for call in (lambda: F.conv2d(x, x, strides=2), lambda: F.relu(x, inplac=True)):
+    try:
+        call()
+    except TypeError as error:
+        print(str(error)[-8:].strip("'?"), *getattr(error, "__notes__", ()))
+""",
+        tmp_path,
+    )
+    if sys.version_info < (3, 13):  # which suggests a name itself
+        lines = printed.splitlines()
+        assert [line.partition("Hint: ")[2] for line in lines] == [
+            "did you mean 'stride'?",
+            "did you mean 'inplace'?",
+        ]
