@@ -23,6 +23,7 @@ below it (tests/test_layering.py); from the bottom up:
     linalg.py special.py distributions/             PyTorch's rooms of mathematics
     multiprocessing/ futures.py     processes that share tensors, values that come later
     inference/ inspection/ onnx/ serialization/ models/ bench/ demo/ hub.py    uses of all that
+    profiler/                       PyTorch's profiler
     compat/         PyTorch's programs with convcore in PyTorch's place
     verify/         self-check: every algorithm against the oracle, on the user's machine
     cli/            the command `convcore`
@@ -125,6 +126,7 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     load: Callable[..., Any]
     save: Callable[..., None]
     onnx: Any
+    profiler: Any
     serialization: Any
     summary: Callable[..., Any]
     vmap: Callable[..., Any]
@@ -148,7 +150,7 @@ _ROOMS = (
         "testing",
     ),
     "utils",
-    *("hub", "inference", "inspection", "models", "onnx", "serialization"),
+    *("hub", "inference", "inspection", "models", "onnx", "profiler", "serialization"),
 )
 
 # Modules whose `__all__` is the package's own, as `convcore.zeros` is.  functions comes first: it

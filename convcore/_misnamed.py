@@ -142,7 +142,8 @@ def hint_keyword(error: TypeError, function: Callable) -> None:
         meant = _meant(found[2], names)
         hinted(error, f"did you mean {meant!r}?" if meant else f"it takes {', '.join(names)}")
     elif own and str(error).startswith(f"{own}() takes") and str(error).endswith("given"):
-        hinted(error, f"its arguments are {', '.join(_keywords(plain.__code__))}")
+        usage = getattr(plain, "usage", "")  # of what is no call alone
+        hinted(error, usage or f"its arguments are {', '.join(_keywords(plain.__code__))}")
 
 
 # NumPy's and Keras' names of arguments, and those that arguments have here.

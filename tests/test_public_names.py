@@ -18,6 +18,7 @@ ROOMS = (
     "convcore.cpu",
     "convcore.cuda",
     "convcore.futures",
+    "convcore.profiler",
     "convcore.multiprocessing",
     "convcore.distributions",
     "convcore.linalg",

@@ -20,7 +20,7 @@ NO_ROOMS = tuple(
         *("bench", "cli", "demo", "kernels", "verify", "compat.torch"),
         *("engine.layers.optimizers", "engine.runtime.shared", "inspection.table"),
         *("inspection.work", "onnx.backend", "onnx.operators", "onnx.translations"),
-        "serialization.replacing",
+        *("serialization.replacing", "utils.tensorboard"),
     )
 )
 # Functions get `out=` in these rooms, and are others then than in the module that defines them.

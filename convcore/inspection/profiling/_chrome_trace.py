@@ -5,16 +5,30 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from convcore.inspection.profiling._recorder import BACKWARD, ENTER, LEAVE, Recorder
 
-__all__ = ["write"]
+__all__ = ["write", "write_spans"]
+
+# Start and end in nanoseconds, category, name, arguments.
+Span = tuple[int, int, str, str, dict]
 
 
 def write(recorder: Recorder, end: int, path: str | os.PathLike[str]) -> None:
-    """Write the events as JSON in the Trace Event Format: complete events, times in microseconds.
+    """Write the events of a profile."""
+    begun = min((event[1] for event in recorder.events), default=end)
+    write_spans(_spans(recorder, end), path, begun)
+
+
+def write_spans(
+    found: Sequence[Span], path: str | os.PathLike[str], begun: int | None = None
+) -> None:
+    """Write spans as JSON in the Trace Event Format: complete events, times in microseconds.
+
+    Times are those since ``begun``, by default the first start.
 
     References
     ----------
@@ -25,13 +39,14 @@ def write(recorder: Recorder, end: int, path: str | os.PathLike[str]) -> None:
         {"ph": "M", "name": "process_name", "ts": 0, **ids, "args": {"name": "convcore"}},
         {"ph": "M", "name": "thread_name", "ts": 0, **ids, "args": {"name": "forward, backward"}},
     ]
-    begun = min((event[1] for event in recorder.events), default=end)
+    if begun is None:
+        begun = min((span[0] for span in found), default=0)
     spans = [
         {
             "ph": "X", "cat": category, "name": name, "ts": _microseconds(start - begun),
             "dur": _microseconds(stop - start), **ids, "args": args,
         }
-        for start, stop, category, name, args in _spans(recorder, end)
+        for start, stop, category, name, args in found
     ]  # fmt: skip
     trace += sorted(spans, key=lambda span: (span["ts"], -span["dur"]))
     whole = {"traceEvents": trace, "displayTimeUnit": "ms"}
@@ -48,9 +63,9 @@ def _microseconds(nanoseconds: int) -> float:
     return found if int(found * 1000.0) == nanoseconds else math.nextafter(found, math.inf)
 
 
-def _spans(recorder: Recorder, end: int) -> list[tuple[int, int, str, str, dict]]:
+def _spans(recorder: Recorder, end: int) -> list[Span]:
     """Return (start, end, category, name, arguments) of each module's call and each operation."""
-    found: list[tuple[int, int, str, str, dict]] = []
+    found: list[Span] = []
     inside: list[tuple[int, int]] = []
 
     def left(time: int) -> None:

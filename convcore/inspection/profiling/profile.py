@@ -176,3 +176,6 @@ def profile(model: nn.Module) -> Profile:
     480500
     """
     return Profile(model)
+
+
+vars(profile)["usage"] = "write it as a context: with inspection.profile(net) as found: net(x)"
