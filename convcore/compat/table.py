@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 from convcore.compat import names, scope
 from convcore.compat.differences import DIFFERENCES
@@ -24,13 +25,16 @@ MODULES = (
     *("torch.func", "torch.amp", "torch.hub", "torch.overrides", "torch.testing"),
 )
 
+STATUSES = ("here", "convcore run", "differs", "missing", "out of scope")
+
 _HEAD = f"""\
 # PyTorch's names
 
 Each public name of PyTorch {names.VERSION}, module by module: what convcore has, what differs and
-how, what is missing and what to use instead, and what is out of scope and why.  Look a name up
-with the browser's search in the page.  Made by
-`python -m convcore.compat.table > docs/pytorch_names.md`; a test holds it true.
+how, what is missing and what to use instead, and what is out of scope and why.  Some names are
+there for unmodified programs, under `convcore run`, and not in `import convcore as torch`: older
+ones, and those that programs only ask about.  Look a name up with the browser's search in the
+page.  Made by `python -m convcore.compat.table > docs/pytorch_names.md`; a test holds it true.
 
 These differences are not listed name by name.  A call that PyTorch refuses because it lacks a
 kernel or formula for a dtype may work here.  convcore may keep other tensors for the backward pass
@@ -56,13 +60,23 @@ def is_here(module: str, name: str) -> bool:
     return bool(sources) and fallback(sources, name) is not None
 
 
+def _is_own(module: str, name: str) -> bool:
+    """Return whether a name that is here is in convcore itself, or a module of it."""
+    if module == "torch.Tensor":
+        return True
+    own = importlib.import_module(module.replace("torch", "convcore", 1))
+    is_package = hasattr(own, "__path__")
+    return hasattr(own, name) or (is_package and bool(find_spec(f"{own.__name__}.{name}")))
+
+
 def sorted_out(module: str) -> dict[str, list[str]]:
-    """Return a module's names by status: here, differs, missing, out of scope."""
-    found: dict[str, list[str]] = {"here": [], "differs": [], "missing": [], "out of scope": []}
+    """Return a module's names by status, of `STATUSES`."""
+    found: dict[str, list[str]] = {status: [] for status in STATUSES}
     for name in sorted(names.public()[module]):
         path = f"{module}.{name}"
         if is_here(module, name):
-            status = "differs" if path in DIFFERENCES else "here"
+            status = "here" if _is_own(module, name) else "convcore run"
+            status = "differs" if path in DIFFERENCES else status
         else:
             status = "out of scope" if scope.reason(path) else "missing"
         found[status].append(name)
@@ -73,8 +87,8 @@ def page() -> Iterator[str]:
     """Yield the lines of the page."""
     yield from _HEAD.splitlines()
     everything = {module: sorted_out(module) for module in MODULES}
-    yield from ("", "| module | here | differ | missing | out of scope |")
-    yield "| --- | --- | --- | --- | --- |"
+    yield from ("", "| module | here | under `convcore run` | differ | missing | out of scope |")
+    yield "| --- | --- | --- | --- | --- | --- |"
     for module, found in everything.items():
         yield f"| `{module}` | {' | '.join(str(len(listed)) for listed in found.values())} |"
     for module, found in everything.items():
@@ -85,6 +99,8 @@ def page() -> Iterator[str]:
 def _section(module: str, found: dict[str, list[str]]) -> Iterator[str]:
     if found["here"]:
         yield from ("", f"Here: {_listed(found['here'])}.")
+    if found["convcore run"]:
+        yield from ("", f"Under `convcore run` alone: {_listed(found['convcore run'])}.")
     if found["differs"]:
         yield from ("", "| differs | how |", "| --- | --- |")
         yield from (f"| `{n}` | {DIFFERENCES[f'{module}.{n}']} |" for n in found["differs"])

@@ -31,4 +31,6 @@ def test_names_are_sorted_out():
     found = table.sorted_out("torch.nn")
     assert "Conv2d" in found["here"] and "SyncBatchNorm" in found["differs"]
     assert table.sorted_out("torch")["out of scope"].count("stft") == 1
+    alone = table.sorted_out("torch")["convcore run"]
+    assert {"jit", "complex32"} <= set(alone) and not {"onnx", "conv2d"} & set(alone)
     assert all(found["here"] for found in map(table.sorted_out, table.MODULES))
