@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from convcore.cli.errors import UsageError
+from convcore.cli.programs.streams import STANDARD_INPUT, is_stream, run_stream
 
 
 def add_command(commands: argparse._SubParsersAction) -> None:
@@ -20,8 +21,8 @@ def add_command(commands: argparse._SubParsersAction) -> None:
         help="run a program written for PyTorch, with convcore in PyTorch's place",
         description="Run a script, or with -m a module, as python does, but `import torch` and "
         "every `import torch.X` in it gives convcore. What convcore has not is an error that names "
-        "it and says what to use instead.",
-        usage="convcore run [-h] (SCRIPT | -m MODULE) [ARGUMENT ...]",
+        "it and says what to use instead. With - the program is read from standard input.",
+        usage="convcore run [-h] (SCRIPT | - | -m MODULE) [ARGUMENT ...]",
     )
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -35,6 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _require_program(path: str) -> None:
+    if path == STANDARD_INPUT:
+        return
     if not os.path.exists(path):
         raise UsageError(f"{path}: No such file or directory")
     if os.path.isdir(path) and not os.path.exists(os.path.join(path, "__main__.py")):
@@ -67,7 +70,7 @@ def program_of(arguments: argparse.Namespace) -> Callable[[], object]:
     as_module = arguments.module is not None
     program: list[str] = arguments.module if as_module else arguments.program
     if not program:
-        raise UsageError("name a script, or -m and a module")
+        raise UsageError("name a script, - for standard input, or -m and a module")
     if not as_module:
         _require_program(program[0])
     from convcore.cli.programs.tracebacks import hide_launcher
@@ -80,5 +83,10 @@ def program_of(arguments: argparse.Namespace) -> Callable[[], object]:
         sys.path.insert(0, os.getcwd())
         _require_module(program[0])
         return partial(runpy.run_module, program[0], run_name="__main__", alter_sys=True)
+    if program[0] == STANDARD_INPUT:
+        sys.path.insert(0, os.getcwd())
+        return partial(run_stream, program[0])
     sys.path.insert(0, os.path.dirname(os.path.abspath(program[0])))
+    if is_stream(program[0]):
+        return partial(run_stream, program[0])
     return partial(runpy.run_path, program[0], run_name="__main__")

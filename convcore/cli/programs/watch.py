@@ -18,7 +18,7 @@ def add_command(commands: argparse._SubParsersAction) -> None:
         description="Run a script as `convcore run` does, and show its loss, the norm of each "
         "layer's gradient and its dead units on standard error: in a terminal as a table (with "
         "rich, of the extra bench), else as lines.",
-        usage="convcore watch [-h] [--every SECONDS] (SCRIPT | -m MODULE) [ARGUMENT ...]",
+        usage="convcore watch [-h] [--every SECONDS] (SCRIPT | - | -m MODULE) [ARGUMENT ...]",
     )
     parser.add_argument(
         "--every", type=float, default=1.0, metavar="SECONDS", help="between two looks (default 1)"
