@@ -70,8 +70,16 @@ def baseline_of(baseline: float | Tensor, input: Tensor) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def explaining(model: nn.Module) -> Iterator[None]:
+def explaining(model: nn.Module, input: Tensor | None = None) -> Iterator[None]:
     """Put a net in evaluation mode with recording on; restore its modes whatever happens.
+
+    Where the net fails and the input, of which slices are taken as batches, was one image without
+    the axis of the batch, the error says that: the net's own is of a slice that nobody gave it.
+
+    Raises
+    ------
+    ValueError
+        The input has no axis of the batch.
 
     The nets of convcore.models fuse a batch norm with the ReLU after it unless a hook watches
     either: an empty hook keeps the ReLU a node of its own. Autocast is off, for shares of a score
@@ -86,11 +94,28 @@ def explaining(model: nn.Module) -> Iterator[None]:
         model.eval()
         with inference_mode(False), autocast("cpu", enabled=False):
             yield
+    except (IndexError, RuntimeError, TypeError, ValueError) as error:
+        if input is not None and _runs(model, input[None]) and not _runs(model, input[:1]):
+            raise ValueError(
+                f"input must be a batch (N, ...), got shape {tuple(input.shape)}: one image is "
+                "x.unsqueeze(0)"
+            ) from error
+        raise
     finally:
         for handle in handles:
             handle.remove()
         for module, training in modes:
             module.training = training
+
+
+def _runs(model: nn.Module, input: Tensor) -> bool:
+    """Return whether a net takes an input."""
+    try:
+        with inference_mode():
+            model(input)
+    except (IndexError, RuntimeError, TypeError, ValueError):
+        return False
+    return True
 
 
 def _nothing(module: nn.Module, args: tuple, output: Any) -> None:

@@ -159,7 +159,7 @@ def _cam(
         result = wrap(np.maximum(found, 0) if relu else found)
         return _resized(result, tuple(images.shape[2:])) if upsample else result
 
-    with explaining(model):
+    with explaining(model, input):
         return by_chunks(explain, model, input, memory)
 
 

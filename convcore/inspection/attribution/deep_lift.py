@@ -106,7 +106,7 @@ def deep_lift(
     begin = baseline_of(baseline, input)
     found = np.empty_like(input._array)
     deltas = np.empty(len(input), input._array.dtype)
-    with explaining(model):
+    with explaining(model, input):
         size = images_at_once(model, input, memory, copies=6)  # two runs, each kept twice
         for chosen in parts(len(input), size):
             resolved = fixed(model, input, target, chosen)

@@ -69,7 +69,7 @@ def saliency(
     tensor([[1., 2.]])
     """
     check_input(model, input, target)
-    with explaining(model):
+    with explaining(model, input):
         found = by_chunks(
             lambda images, chosen: gradients(model, images, target, chosen)[1],
             *(model, input, memory),
@@ -138,7 +138,7 @@ def smooth_grad(
         raise ValueError(f"n_samples must be at least 1, got {n_samples}")
     if noise < 0:
         raise ValueError(f"noise must not be negative, got {noise}")
-    with explaining(model), Bar("SmoothGrad", n_samples * len(input), progress) as bar:
+    with explaining(model, input), Bar("SmoothGrad", n_samples * len(input), progress) as bar:
         total = convcore.zeros_like(input).detach()
         size = images_at_once(model, input, memory)
         for chosen in parts(len(input), size):

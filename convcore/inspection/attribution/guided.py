@@ -94,7 +94,7 @@ def _with_rule(
         return propagated(score, score.new_ones(score.shape), source, rule)
 
     check_input(model, input, target)
-    with explaining(model):
+    with explaining(model, input):
         return by_chunks(explain, model, input, memory)
 
 

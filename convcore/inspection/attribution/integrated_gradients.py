@@ -105,7 +105,7 @@ def integrated_gradients(
     found = np.empty_like(input._array)
     deltas = np.empty(len(input), input._array.dtype)
     points = (n_steps + 1) * len(input)
-    with explaining(model), Bar("integrated gradients", points, progress) as bar:
+    with explaining(model, input), Bar("integrated gradients", points, progress) as bar:
         at_once = images_at_once(model, input, memory, points)
         for number in range(len(input)):
             one = slice(number, number + 1)

@@ -125,7 +125,7 @@ def lrp(
     composite = _composite(rules)
     found = np.empty_like(input._array)
     deltas = np.empty(len(input), input._array.dtype)
-    with explaining(model):
+    with explaining(model, input):
         size = images_at_once(model, input, memory, copies=3)  # each value is kept
         for chosen in parts(len(input), size):
             resolved = fixed(model, input, target, chosen)

@@ -77,7 +77,7 @@ def occlusion(
     counts = np.zeros(sizes)
     for place in places:
         counts[place] += 1
-    with explaining(model), Bar("occlusion", len(places) * len(input), progress) as bar:
+    with explaining(model, input), Bar("occlusion", len(places) * len(input), progress) as bar:
         at_once = images_at_once(model, input, memory, max(len(places), len(input)))
         with no_grad():
             for number in range(len(input)):
