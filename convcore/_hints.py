@@ -77,8 +77,11 @@ def linear_input(shape: _Shape, in_features: int) -> str:
     )
 
 
-def conv_input(shape: _Shape, rank: int, channels: int) -> str:
-    """Say why the channels of an input with ``rank`` spatial axes do not fit a convolution."""
+def conv_input(shape: _Shape, rank: int, channels: int, is_computed: bool = False) -> str:
+    """Say why the channels of an input with ``rank`` spatial axes do not fit a convolution.
+
+    What was computed from other tensors is the map of a layer before, and no image.
+    """
     shape = list(shape)
     axis = len(shape) - rank - 1
     if shape[-1] == channels and shape[axis] != channels:
@@ -89,17 +92,24 @@ def conv_input(shape: _Shape, rank: int, channels: int) -> str:
         )
     if axis == 0 and channels == 1:
         return "a batch of images in one channel has that as an axis of its own: x.unsqueeze(1)"
-    if rank == 2 and shape[axis] == 1 and channels == 3:
-        return "the images are grey and the layer takes colours: repeat the channel, x.expand(" + (
-            "-1, 3, -1, -1)" if axis else "3, -1, -1)"
+    if rank == 2 and not axis and shape[0] == 1 and shape[1] == channels:
+        return (
+            f"axes are missing: an image is (1, {channels}, height, width), and the input's shape "
+            f"is {shape}"
         )
-    return f"axis {axis} are the channels: the input has {shape[axis]}, the layer takes {channels}"
+    told = f"axis {axis} are the channels: the input has {shape[axis]}, the layer takes {channels}"
+    if rank == 2 and shape[axis] == 1 and channels == 3 and not is_computed:
+        sizes = "-1, 3, -1, -1" if axis else "3, -1, -1"
+        return f"{told}; if the images are grey, repeat the channel: x.expand({sizes})"
+    return told
 
 
 def other_dtype(given: str, expected: str) -> str:
     """Say how to convert an input whose dtype is not the parameters'."""
     convert = {"float32": ".float()", "float64": ".double()", "float16": ".half()"}
     call = convert.get(expected, f".to(torch.{expected})")
+    if given.startswith("complex") and not expected.startswith("complex"):
+        return f"the input is {given}, the parameters are {expected}: {REAL}"
     if given == "float64" and expected == "float32":
         return f"NumPy's floats are float64, parameters are float32: convert the input, x{call}"
     return f"the input is {given}, the parameters are {expected}: convert the input, x{call}"
@@ -115,14 +125,41 @@ def no_batch(rank: int, allowed: str) -> str:
     return "add the axis of the batch: x.unsqueeze(0)" if f"{rank + 1}D" in allowed else ""
 
 
-def conv_rank(ndim: int, rank: int, channels: int) -> str:
+def conv_rank(shape: _Shape, rank: int, channels: int) -> str:
     """Say which axes an input of a convolution with ``rank`` spatial axes lacks."""
+    ndim = len(shape)
     if ndim == rank:
-        one = "[None]" if channels == 1 else f".expand({channels}{', -1' * rank})"
-        return f"add the axis of the channels: x{one}"
+        return _flat_images(shape, channels) or _no_channels(rank, channels)
     if ndim > rank + 2:
         return f"make one batch of the axes before the channels: x.flatten(0, {ndim - rank - 2})"
     return ""
+
+
+def _no_channels(rank: int, channels: int) -> str:
+    one = "[None]" if channels == 1 else f".expand({channels}{', -1' * rank})"
+    return f"add the axis of the channels: x{one}"
+
+
+# The sides of one image differ less than this often; those of a batch of vectors, more.
+_LONGEST = 4
+
+
+def _flat_images(shape: _Shape, channels: int) -> str:
+    """Say how rows of a matrix become images; '' where it looks like one image without channels."""
+    if len(shape) != 2 or min(shape) == 0 or shape[0] == shape[1]:
+        return ""
+    rows, features = shape
+    side = math.isqrt(features // channels)
+    is_image = max(shape) <= _LONGEST * min(shape)
+    if side > 1 and channels * side**2 == features:
+        flat = f"if each row is an image: x.view(-1, {channels}, {side}, {side})"
+        return f"{flat}; or, if all are one, {_no_channels(2, channels)}" if is_image else flat
+    if is_image:
+        return ""
+    return (
+        f"the layer takes images, (N, {channels}, height, width), and the input's shape is "
+        f"{[rows, features]}: rows of {features} features are what nn.Linear({features}, n) takes"
+    )
 
 
 def conv_weight(function: str, shape: _Shape, spatial: Sequence[str]) -> str:
@@ -141,6 +178,7 @@ def dtype_name(name: str) -> str:
 
 
 FLOATS = "convert to floats first: x.float()"
+REAL = "make the input real by what of it is meant: x.real, x.abs() or torch.view_as_real(x)"
 INTEGERS = "convert to integers: x.long()"
 ONE_VALUE = (
     "a mean and a variance need more values: net.eval() to run the net, or larger batches; in "
@@ -159,11 +197,51 @@ def not_a_tensor(value: Any) -> str:
         return "make a tensor of the array: torch.from_numpy(x), and .float() for float32"
     if isinstance(value, type):
         return f"that is the class: make an object of it, {value.__name__}()"
+    if isinstance(value, list | tuple) and any(map(_is_tensor, _flattened(value))):
+        return _of_tensors(value)
+    if type(value).__module__.startswith("PIL."):
+        return (
+            "make a tensor of the picture: torch.from_numpy(numpy.array(image)), then "
+            ".permute(2, 0, 1).unsqueeze(0).float() / 255"
+        )
     if isinstance(value, tuple) and (of_sizes := input_of_sizes(value)):
         return f"make a tensor of the numbers: torch.tensor(x); {of_sizes}"
     if isinstance(value, bool | int | float | list | tuple):
         return f"make a tensor of the {type(value).__name__}: torch.tensor(x)"
     return ""
+
+
+def _is_tensor(value: Any) -> bool:
+    return hasattr(value, "requires_grad") and hasattr(value, "shape")
+
+
+def _flattened(value: Any) -> list[Any]:
+    """Return a sequence's members, and those of its members that are sequences."""
+    return [inner for one in value for inner in (one if isinstance(one, list | tuple) else (one,))]
+
+
+def _of_tensors(value: Sequence[Any]) -> str:
+    """Say which tensor to take of a sequence, or how one is made of all."""
+    name = "list" if isinstance(value, list) else "tuple"
+    fields = getattr(value, "_fields", ())
+    if fields and _is_tensor(value[0]):
+        return f"take one of what the function returned, ({', '.join(fields)}): x.{fields[0]}"
+    shapes = {tuple(one.shape) if _is_tensor(one) else None for one in value}
+    if isinstance(value, tuple) and _is_tensor(value[0]):
+        both = ", or torch.stack(x) for all" if len(shapes) == 1 and len(value) > 1 else ""
+        names = ", ".join(["out", *["_"] * (len(value) - 1)]) if len(value) > 1 else "out,"
+        return (
+            "it is a tuple, such as nn.LSTM and nn.MultiheadAttention return: take its first "
+            f"entry, {names} = layer(x){both}"
+        )
+    if None in shapes:
+        return f"the {name} holds more than tensors: take from it the tensor that is meant"
+    if len(shapes) == 1:
+        return f"make one tensor of the {name}: torch.stack(x)"
+    return (
+        f"the {name}'s tensors have other shapes: give them one by one, or bring them to one shape "
+        "for torch.stack(x)"
+    )
 
 
 # Losses

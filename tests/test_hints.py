@@ -148,6 +148,58 @@ CASES = {
     "no axis for grey": (layer(lambda nn: nn.Conv2d(1, 4, 3), zeros(5, 9, 9)), r"unsqueeze\(1\)"),
     "no channels": (layer(lambda nn: nn.Conv2d(1, 4, 3), zeros(9, 9)), r"x\[None\]"),
     "no colours": (layer(lambda nn: nn.Conv2d(3, 4, 3), zeros(9, 9)), r"x\.expand\(3, -1, -1\)"),
+    "rows of pixels": (
+        layer(lambda nn: nn.Conv2d(1, 4, 3), zeros(16, 784)),
+        r"if each row is an image: x\.view\(-1, 1, 28, 28\)$",
+    ),
+    "rows of colours": (
+        layer(lambda nn: nn.Conv2d(3, 4, 3), zeros(16, 3072)),
+        r"x\.view\(-1, 3, 32, 32\)$",
+    ),
+    "rows of pixels, or one image": (
+        layer(lambda nn: nn.Conv2d(1, 4, 3), zeros(64, 100)),
+        r"x\.view\(-1, 1, 10, 10\); or, if all are one, add .* channels: x\[None\]$",
+    ),
+    "rows of features": (
+        layer(lambda nn: nn.Conv2d(1, 4, 3), zeros(4, 90)),
+        r"takes images, \(N, 1, height, width\).*nn\.Linear\(90, n\)",
+    ),
+    "image without channels": (
+        layer(lambda nn: nn.Conv2d(1, 4, 3), zeros(48, 60)),
+        r"^Hint: add the axis of the channels: x\[None\]$",
+    ),
+    "hidden map of one channel": (
+        layer(lambda nn: nn.Sequential(nn.Conv2d(3, 1, 3), nn.Conv2d(3, 8, 3)), zeros(2, 3, 9, 9)),
+        r"^Hint: axis 1 are the channels: the input has 1, the layer takes 3$",
+    ),
+    "an axis missing": (
+        layer(lambda nn: nn.Conv2d(3, 4, 3), zeros(1, 3, 64)),
+        r"an image is \(1, 3, height, width\), .* \[1, 3, 64\]",
+    ),
+    "complex to Linear": (
+        layer(lambda nn: nn.Linear(3, 8), zeros(1, 3, dtype="complex64")),
+        r"is complex64, .*x\.real, x\.abs\(\)",
+    ),
+    "tuple of LSTM": (
+        layer(lambda nn: nn.Linear(4, 1), lambda m: m.nn.LSTM(3, 4)(m.zeros(2, 2, 3))),
+        r"out, _ = layer\(x\)$",
+    ),
+    "two tensors": (
+        layer(lambda nn: nn.Linear(4, 1), lambda m: (m.zeros(2, 4), m.ones(2, 4))),
+        r"torch\.stack\(x\) for all",
+    ),
+    "list of images": (
+        layer(lambda nn: nn.Linear(9, 1), lambda m: [m.zeros(1, 9, 9)] * 2),
+        r"one tensor of the list: torch\.stack\(x\)$",
+    ),
+    "list of images of other sizes": (
+        layer(lambda nn: nn.Linear(9, 1), lambda m: [m.zeros(9, 9), m.zeros(8, 9)]),
+        r"other shapes: give them one by one",
+    ),
+    "nested list of tensors": (
+        layer(lambda nn: nn.Linear(4, 1), lambda m: [[m.zeros(4)], 2]),
+        "more than tensors",
+    ),
     "videos": (layer(lambda nn: nn.Conv2d(3, 4, 3), zeros(2, 5, 3, 9, 9)), r"x\.flatten\(0, 1\)"),
     "weight of a vector": (
         lambda m: m.conv1d(m.zeros(1, 2, 9), m.zeros(3, 2, 3, 3)),
@@ -297,6 +349,9 @@ def test_what_is_no_tensor_can_be_converted():
     assert "torch.from_numpy(x)" in hint(net, np.zeros((1, 3)))
     assert "torch.from_numpy(x)" in hint(nn.Conv2d(3, 2, 1), np.zeros((1, 3, 4, 4)))
     assert "torch.tensor(x)" in hint(convcore.relu, [1.0])
+    assert hint(convcore.relu, convcore.rand(2, 3).max(1)).endswith("(values, indices): x.values")
+    attended = nn.MultiheadAttention(3, 1)(*[convcore.zeros(1, 1, 3)] * 3)
+    assert "out, _ = layer(x)" in hint(net, attended)
     assert "ReLU()" in hint(nn.Sequential, net, nn.ReLU)
     assert "nn.ReLU()" in hint(nn.Sequential, net, convcore.relu)
     assert "other.state_dict()" in hint(net.load_state_dict, net)

@@ -36,7 +36,8 @@ def open_with_zeros(file: str, sizes: tuple[int, ...] | None) -> tuple[Any, tupl
 def one_line(error: Exception) -> str:
     """Return an error's message and hint without line breaks; the system's in its words."""
     said = lacking(error) or str(error)
-    return " ".join(" ".join([said, *getattr(error, "__notes__", ())]).split())
+    parts = [" ".join(one.split()) for one in (said, *getattr(error, "__notes__", ()))]
+    return ". ".join([*(one.removesuffix(".") for one in parts[:-1]), parts[-1]])
 
 
 def axes_of(info: Any) -> list[int | str]:

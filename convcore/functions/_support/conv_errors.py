@@ -67,8 +67,10 @@ def _hint(function: str, input: Any, weight: Any, groups: int) -> str:
         return _hints.conv_weight(function, w.shape, _AXES[-rank:])
     channels = w.shape[0] if "transpose" in function else w.shape[1] * groups
     if x.ndim not in (rank + 1, rank + 2):
-        return _hints.conv_rank(x.ndim, rank, channels)
-    return _hints.conv_input(x.shape, rank, channels) if x.shape[-rank - 1] != channels else ""
+        return _hints.conv_rank(x.shape, rank, channels)
+    if x.shape[-rank - 1] == channels:
+        return ""
+    return _hints.conv_input(x.shape, rank, channels, input.grad_fn is not None)
 
 
 def _errors(
