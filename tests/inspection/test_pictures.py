@@ -143,6 +143,14 @@ def test_receptive_field_of_two_convolutions_is_five_pixels():
     assert all(parameter.grad is None for parameter in net.parameters())
 
 
+@pytest.mark.parametrize("mode", [convcore.no_grad, convcore.inference_mode])
+def test_receptive_fields_record_gradients_whatever_the_mode(mode):
+    net, x = nn.Sequential(nn.Conv2d(1, 1, 3)), convcore.rand(1, 1, 9, 9)
+    with mode():
+        figure = pictures.receptive_field(net, x, "0")
+    assert "3 x 3 of 9 x 9 pixels" in figure.axes[0].get_title()
+
+
 def test_receptive_field_is_not_widened_by_winograd():
     """7 of the stem, 4 of its pooling, and 2 pixels 4 apart for each of four convolutions."""
     figure = pictures.receptive_field(

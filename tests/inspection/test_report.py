@@ -138,6 +138,40 @@ def test_gradients_have_the_names_of_few_layers(written, image):
     assert re.findall(r'text-anchor="middle">(\w+)<', chart) == ["0", "3"]
 
 
+class Sequences(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.attention = nn.LSTM(3, 4), nn.MultiheadAttention(4, 2)
+        self.last = nn.Linear(4, 2)
+
+    def forward(self, x):
+        x, _ = self.lstm(x)
+        x, _ = self.attention(x, x, x)
+        return self.last(x[-1])
+
+
+def test_gradients_are_of_every_weight_of_a_layer(written):
+    text = written(Sequences(), convcore.rand(5, 2, 3))
+    chart = re.search(r'aria-label="Gradients of the weights">(.*?)</svg>', text)[1]
+    assert [name.split(":")[0] for name in re.findall(r"<title>([^<]*)<", chart)] == [
+        *("lstm.weight_ih_l0", "lstm.weight_hh_l0", "attention.in_proj_weight"),
+        *("attention.out_proj.weight", "last.weight"),
+    ]
+
+
+def test_the_verdict_names_the_mode(written, image):
+    text = written(small().train(), image)
+    assert "No NaN and no infinity, forward or backward, in evaluation mode" in text
+
+
+@pytest.mark.parametrize("mode", [convcore.no_grad, convcore.inference_mode])
+def test_a_report_records_gradients_whatever_the_mode(written, image, mode):
+    net = small()
+    with mode():
+        text = written(net, image, times=True)
+    assert "Gradients of the weights" in text
+
+
 def test_first_nan_is_marked_with_what_made_it(written, image):
     class Log(nn.Module):
         def forward(self, x):

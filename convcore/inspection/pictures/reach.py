@@ -9,6 +9,7 @@ import numpy as np
 from convcore import nn
 from convcore._tensor import Tensor
 from convcore.autograd.differentiate import grad
+from convcore.autograd.grad_mode import inference_mode
 from convcore.engine.conv.algorithms.selection import selected
 from convcore.inspection.attribution._run import check_input, explaining, fresh
 from convcore.inspection.capturing import capture
@@ -79,9 +80,9 @@ def receptive_field(model: nn.Module, input: Tensor, layer: str, *, figure: Any 
 
 def _gradient(model: nn.Module, input: Tensor, layer: str) -> np.ndarray:
     """Return the mean absolute gradient of a layer's middle element by pixel, (H, W)."""
-    images = fresh(input)
     # Winograd's rounding errors reach all pixels of a tile: they would widen the box.
-    with selected(strict=True):
+    with selected(strict=True), inference_mode(False):
+        images = fresh(input)
         with explaining(model), capture(model, layer, of="output", detach=False) as found:
             model(images)
         maps = found[layer]

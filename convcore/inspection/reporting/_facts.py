@@ -10,6 +10,7 @@ import numpy as np
 
 from convcore import nn
 from convcore._tensor import Tensor
+from convcore.autograd.grad_mode import inference_mode
 from convcore.inspection.attribution import grad_cam, saliency
 from convcore.inspection.attribution._run import explaining
 from convcore.inspection.nonfinite import NonFiniteError
@@ -69,13 +70,17 @@ def facts_of(model: nn.Module, given: tuple, title: str, times: bool) -> Facts:
 
 
 def fresh(given: tuple) -> tuple:
-    """Return arguments with copies of floating-point tensors that gradients are taken by."""
-    return tuple(
-        one.detach().clone().requires_grad_()
-        if isinstance(one, Tensor) and one.is_floating_point()
-        else one
-        for one in given
-    )
+    """Return arguments with copies of floating-point tensors that gradients are taken by.
+
+    They are recorded whatever the caller has set, as for attributions.
+    """
+    with inference_mode(False):
+        return tuple(
+            one.detach().clone().requires_grad_()
+            if isinstance(one, Tensor) and one.is_floating_point()
+            else one
+            for one in given
+        )
 
 
 def _is_bad(found: dict | None) -> bool:
@@ -121,7 +126,7 @@ def times_of(
 
     The times are seconds forward, and seconds backward.
     """
-    with _evaluating(model):
+    with inference_mode(False), _evaluating(model):
         gradients(model, given, run)
         with profile(model) as measured:
             for _ in range(_PASSES):

@@ -99,7 +99,10 @@ def _verdict(facts: Facts) -> str:
     """Say whether anything is NaN or infinite, and where that came from."""
     error = facts.trouble
     if error is None and not facts.bad:
-        return '<p class="verdict">No NaN and no infinity, forward or backward.</p>'
+        return (
+            '<p class="verdict">No NaN and no infinity, forward or backward, in evaluation mode '
+            "(<code>net.eval()</code>).</p>"
+        )
     first = min(facts.bad - _around(facts), default=None)
     where = ""
     if first is not None:
@@ -195,12 +198,12 @@ def _times(facts: Facts) -> str:
 
 
 def _gradients(facts: Facts) -> str:
+    weights, grads = _weights(facts), facts.values.weight_grads
     weighted = [
-        (call.number, f"{call.name}.weight", found["std"])
+        (call.number, name, grads[name]["std"])
         for call in facts.calls
-        if call.module is not None
-        and not call.children
-        and (found := facts.values.weight_grads.get(f"{call.name}.weight"))
+        for name in weights.get(call.name, [])
+        if grads[name]
     ]
     chart = _charts.flow(weighted)
     if not chart:
@@ -212,6 +215,22 @@ def _gradients(facts: Facts) -> str:
         "name, choose it for its layer. Layers that shortcuts lead past, as in the middle of a "
         f"U-Net, may have smaller ones.</p>{chart}"
     )
+
+
+def _weights(facts: Facts) -> dict[str, list[str]]:
+    """Return the names of weights by the innermost call of a module that they belong to.
+
+    An LSTM has several; attention's last layer is no call, and its weight belongs to attention.
+    """
+    modules = {call.name for call in facts.calls if call.module is not None}
+    found: dict[str, list[str]] = {}
+    for name in facts.values.weight_grads:
+        path, _, last = name.rpartition(".")
+        while path and path not in modules:
+            path = path.rpartition(".")[0]
+        if "weight" in last:
+            found.setdefault(path or "output", []).append(name)
+    return found
 
 
 def _score(facts: Facts) -> str:
