@@ -18,7 +18,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, needs_history, record
 from convcore.autograd.region import may_overlap
 from convcore.engine.layers import elementwise
-from convcore.functions._support.arguments import check_arguments, check_tensor, number
+from convcore.functions._support.arguments import check_arguments, check_kind, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.dispatch import backward_of, compiled, flat_in, of_each
 from convcore.functions._support.errstate import ignore_errstate
@@ -77,7 +77,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     Raises
     ------
     RuntimeError
-        input is a bool tensor.
+        input is a bool tensor, or complex: NotImplementedError.
 
     Notes
     -----
@@ -94,7 +94,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     if not isinstance(input, Tensor):
         check_tensor("relu", input)
     array = input._array
-    _refuse_bool(array)
+    _refuse_unordered(array)
     if elementwise.has_kernel("relu", array):
         out = wrap(elementwise.forward("relu", array))
     else:
@@ -107,12 +107,14 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 def relu_(input: Tensor) -> Tensor:
     """Replace the negative elements by 0, in place."""
     check_tensor("relu_", input)
-    _refuse_bool(input._array)
+    _refuse_unordered(input._array)
     return views.write(input, _clip_at_zero, "ReluBackward0", (input,), _relu_backward, (input,))
 
 
-def _refuse_bool(array: np.ndarray) -> None:
-    if array.dtype.kind == "b":
+def _refuse_unordered(array: np.ndarray) -> None:
+    if array.dtype.kind in "bc":
+        if array.dtype.kind == "c":
+            raise NotImplementedError("clamp is not supported for complex types")
         raise RuntimeError("Boolean inputs not supported for relu")
 
 
@@ -195,6 +197,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 def _threshold_of(input: Tensor, threshold: float, value: float, inplace: bool) -> Tensor:
     check_tensor("threshold", input)
+    check_kind("threshold_cpu", input, "fiubV")
     threshold = number("threshold", "threshold", threshold)
     args = input, threshold, number("threshold", "value", value)
     if not inplace:
@@ -285,6 +288,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         weight has neither one element nor one a channel.
     """
     check_arguments("prelu", input=input, weight=weight)
+    _check_prelu_dtypes(input, weight)
     rank, size = input._array.ndim, weight._array.size
     channels = input._array.shape[1] if rank > 1 else 1
     if size not in (1, channels):
@@ -299,6 +303,16 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         saved = (input, weight)
         record("PreluKernelBackward0", saved, out, fitted(_prelu_backward, *saved), saved)
     return out
+
+
+def _check_prelu_dtypes(input: Tensor, weight: Tensor) -> None:
+    x, w = input._array.dtype, weight._array.dtype
+    if "c" in (x.kind, w.kind):
+        if x != w:
+            raise RuntimeError(
+                f"prelu: Type promoting not supported. Got {scalar_name(x)} and {scalar_name(w)}"
+            )
+        check_kind("prelu_cpu", input, "fiubV")
 
 
 def _by_slopes(kernel: str, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:

@@ -378,6 +378,7 @@ def unique_consecutive(
         Compare the slices along this axis instead of the elements.
     """
     check_tensor("unique_consecutive", input)
+    check_kind("unique" if dim is None else "unique_dim", input, "fiubV")
     array = input._array
     axis = 0 if dim is None else wrap_dim(dim, array.ndim)
     rows = array.reshape(-1) if dim is None else np.moveaxis(array, axis, 0)

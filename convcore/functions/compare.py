@@ -12,7 +12,7 @@ from convcore._dtype import common, number_dtype
 from convcore._meta import NoValuesError, of_elements
 from convcore._reads import reads
 from convcore._tensor import Tensor, scalar_name, wrap
-from convcore.functions._support.arguments import check_arguments, check_tensor
+from convcore.functions._support.arguments import check_arguments, check_kind, check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.errstate import ignore_errstate
@@ -251,6 +251,7 @@ def unique(
         Compare the slices along this axis instead of the elements.
     """
     check_tensor("unique", input)
+    check_kind("unique" if dim is None else "unique_dim", input, "fiubV")
     array, axis = input._array, None if dim is None else wrap_dim(dim, input._array.ndim)
     if dim is not None and not array.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")

@@ -6,6 +6,7 @@ channels_last stays channels_last.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -105,6 +106,17 @@ def store(out: np.ndarray, values: np.ndarray) -> None:
         out[...] = values
     else:
         ignore_errstate(casts.copyto, out, values)
+
+
+_told: list[str] = []
+
+
+def _tell_of_lost(before: np.dtype, after: np.dtype) -> None:
+    """Warn, once in a process as PyTorch does, of imaginary parts that a conversion leaves out."""
+    if before.kind == "c" and after.kind not in "cb" and not _told:
+        text = "Casting complex values to real discards the imaginary part"
+        _told.append(text)
+        warnings.warn(text, stacklevel=4)
 
 
 def contiguous(input: Tensor, memory_format: _Format = contiguous_format) -> Tensor:
@@ -207,15 +219,20 @@ def _converted(
         # whoever asks for one by name wants the strides that say so.
         if x._suggested_format() is memory_format:
             return x
-    out = wrap(copied(array, dtype, memory_format))
+    _tell_of_lost(array.dtype, dtype)
+    return _cast(x, dtype, memory_format)
+
+
+def _cast(x: Tensor, dtype: np.dtype, memory_format: _Format = preserve_format) -> Tensor:
+    out = wrap(copied(x._array, dtype, memory_format))
     if dtype.kind in _dtype.INEXACT:
-        before = array.dtype
+        before = x._array.dtype
         record("ToCopyBackward0", (x,), out, lambda needs, grad: _cast_back(grad, before))
     return out
 
 
 def _cast_back(grad: Tensor, dtype: np.dtype) -> Tensor:
-    return grad if grad._array.dtype == dtype else _converted(grad, dtype)
+    return grad if grad._array.dtype == dtype else _cast(grad, dtype)
 
 
 def _conversion(target: _dtype.dtype, name: str) -> Callable[..., Tensor]:
@@ -269,6 +286,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             )
         src = wrap(np.asarray(src, _dtype.number_dtype(src)))
     values = src._array
+    _tell_of_lost(values.dtype, self._array.dtype)
     shape = self._array.shape
     if values.shape != shape:
         check_fits(shape, broadcast_shape(shape, values.shape))
@@ -311,6 +329,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
             f"{value._array.ndim} dimensions."
         )
     like = (), value._array.dtype
+    _tell_of_lost(value._array.dtype, self._array.dtype)
     return write(
         self,
         lambda array: store(array, value._array),

@@ -10,7 +10,12 @@ from convcore import _dtype
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.node import record
-from convcore.functions._support.arguments import check_arguments, check_tensor, number
+from convcore.functions._support.arguments import (
+    check_arguments,
+    check_tensor,
+    number,
+    refuse_complex,
+)
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions._support.naming import names_arguments
@@ -64,7 +69,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """
     check_arguments("cosine_similarity", x1=x1, x2=x2)
     dtype = _dtype.promote_types(x1.dtype, x2.dtype).numpy
-    if dtype.kind not in _dtype.INEXACT:
+    if dtype.kind not in _dtype.INEXACT or dtype.kind == "c":
         raise RuntimeError(
             f"expected common dtype to be floating point, yet common dtype is {scalar_name(dtype)}"
         )
@@ -127,6 +132,9 @@ def cdist(
         The shapes do not fit together, or p is negative.
     """
     check_arguments("cdist", x1=x1, x2=x2)
+    for name, x in (("X1", x1), ("X2", x2)):
+        kind = scalar_name(x._array.dtype)
+        refuse_complex(f"cdist only supports floating-point dtypes, {name} got: {kind}", x)
     for name, x in (("X1", x1), ("X2", x2)):
         if x._array.ndim < 2:
             raise RuntimeError(

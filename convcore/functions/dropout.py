@@ -10,7 +10,7 @@ import numpy as np
 
 from convcore._creation.memory import empty_preserving
 from convcore._tensor import Tensor, wrap
-from convcore.functions._support.arguments import check_tensor, number
+from convcore.functions._support.arguments import check_kind, check_tensor, number
 from convcore.functions.arithmetic import add, add_, mul, mul_
 from convcore.functions.shape import squeeze, unsqueeze
 from convcore.random import fill_bernoulli
@@ -131,6 +131,7 @@ def _dropped(x: Tensor, p: float, training: bool, inplace: bool, feature: bool) 
     by = mul_ if inplace else mul
     if p == 1:
         return by(x, wrap(np.zeros((), x._array.dtype)))
+    check_kind("bernoulli_scalar_cpu_", x, "fiubV")
     noise = _noise(x, p, feature)
     noise /= noise.dtype.type(1 - p)
     return by(x, wrap(noise))

@@ -18,7 +18,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.functions import arithmetic
-from convcore.functions._support.arguments import check_tensor, check_tensors
+from convcore.functions._support.arguments import check_tensor, check_tensors, refuse_complex
 from convcore.functions._support.dispatch import Op, backward_of, dispatch, of_each
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
@@ -327,6 +327,16 @@ def abs(input: Tensor) -> Tensor:
     return out
 
 
+def abs_(input: Tensor) -> Tensor:
+    """Do what `abs` does, in place, to real numbers."""
+    check_tensor("abs_", input)
+    refuse_complex("In-place abs is not supported for complex tensors.", input)
+    return _abs_in_place(input)
+
+
+_abs_in_place = in_place(abs)
+
+
 def _abs_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
     return mul(grad, sgn(x))
 
@@ -473,7 +483,7 @@ sigmoid = _of_result(
 )
 
 
-erf_of = of_one("erf")
+erf_of = of_one("erf", "erf_vml_cpu")
 erf = _of_input(
     erf_of,
     "the error function of each element, 2/sqrt(pi) times the integral of exp(-t^2)",
@@ -499,6 +509,7 @@ METHODS |= in_place_methods(
     *(log10, log1p, log2, pow, reciprocal, rsqrt, sgn, sigmoid, sign, sin, sinh, sqrt, square, tan),
     tanh,
 )
+METHODS["abs_"] = abs_
 for _alias, _name in (
     *(("absolute", "abs"), ("arccos", "acos"), ("arcsin", "asin"), ("arctan", "atan")),
     *(("arctan2", "atan2"),),

@@ -57,7 +57,7 @@ lgamma: Unary = _of_input(
     "lgamma",
 )
 digamma: Unary = _of_input(
-    of_one("digamma"),
+    of_one("digamma", "digamma"),
     "the derivative of `lgamma` at each element",
     lambda g, x: mul(g, polygamma(1, x)),
     "digamma",

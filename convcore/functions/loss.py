@@ -22,6 +22,7 @@ from convcore.functions._support.arguments import (
     check_kind,
     check_optional,
     number,
+    refuse_complex,
     refuse_gradients,
 )
 from convcore.functions._support.errstate import ignore_errstate
@@ -373,6 +374,7 @@ def binary_cross_entropy_with_logits(
             ),
             _hints.other_axis(input.shape, target.shape),
         )
+    check_kind("log_sigmoid_cpu", input, "fiubV")
     x, t = input._array, target._array
     if t.dtype.kind in "iub":
         _refuse_integers(x.dtype, t.dtype)
@@ -447,6 +449,7 @@ def kl_div(
     log_target : bool
     """
     check_arguments("kl_div", input=input, target=target)
+    refuse_complex("kl_div: Complex inputs not supported.", input, target)
     if reduction == "mean":
         warnings.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore._tensor import Tensor, wrap
-from convcore.functions._support.arguments import check_arguments, number
+from convcore._tensor import Tensor, scalar_name, wrap
+from convcore.functions._support.arguments import check_arguments, number, refuse_complex
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.activation import logsigmoid
 from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
@@ -244,6 +244,11 @@ def soft_margin_loss(
     target : Tensor of 1 and -1 that broadcasts
     """
     check_arguments("soft_margin_loss", input=input, target=target)
+    if input._array.dtype.kind != "c":
+        kinds = [scalar_name(one._array.dtype) for one in (target, input)]
+        refuse_complex(
+            "result type {} can't be cast to the desired output type {}".format(*kinds), target
+        )
     reduction = reduction_name(reduction, size_average, reduce)
     return reduce_losses(log1p(exp(neg(mul(target, input)))), reduction)
 

@@ -19,6 +19,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.functions._support.arguments import (
     check_arguments,
+    check_kind,
     check_tensor,
     check_tensors,
     number,
@@ -253,6 +254,9 @@ def _inside(array: np.ndarray, low: Any, high: Any) -> np.ndarray:
 
 def _clamp_to_tensors(x: Tensor, low: Any, high: Any, name: str = "ClampBackward0") -> Tensor:
     refuse_complex(_UNCLAMPED, x, error=NotImplementedError)
+    for kernel, bound in (("maximum_cpu", low), ("minimum_cpu", high)):
+        if isinstance(bound, Tensor):
+            check_kind(kernel, bound, "fiubV")
     array = x._array
     if low is not None:
         array = compute(np.maximum, array, _array(low))

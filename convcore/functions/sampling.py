@@ -105,6 +105,8 @@ def bernoulli_(
         A probability is not from [0, 1].
     """
     chances = p._array if isinstance(p, Tensor) else number("bernoulli_", "p", p)
+    kernel = "tensor_cpu_self" if isinstance(p, Tensor) else "scalar_cpu"
+    check_kind(f"bernoulli_{kernel}_", self, "fiubV")
     fill = lambda array: fill_bernoulli(array, chances, generator)  # noqa: E731
     return _filled(self, "BernoulliBackward0", fill)
 
@@ -166,6 +168,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
     RuntimeError
         p is not within (0, 1).
     """
+    check_kind("geometric_cpu", self, "fiubV")
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     transform = lambda u: np.ceil(np.log(u) / np.log1p(-p))  # noqa: E731

@@ -110,7 +110,7 @@ def _erfinv_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor) -> Tensor
 
 
 erfc = _of_input(
-    of_one("erfc"),
+    of_one("erfc", "erfc_vml_cpu"),
     "1 - erf(x) of each element x, accurate where that is small",
     lambda g, x: mul(g, mul(exp(neg(square(x))), -2 / math.sqrt(math.pi))),
     "erfc",

@@ -114,6 +114,7 @@ def xlog1py(input: Any, other: Any) -> Tensor:
         return grad_x, mul(grad, div(x, add(y, 1))) if needs[1] else None
 
     x, y = _floats("xlog1py()", input, other)
+    check_kind("xlog1py_cpu", x, "fiubV", y)
     out = wrap(compute(of_two("xlog1py"), x._array, y._array))
     record("SpecialXlog1PyBackward0", (x, y), out, fitted(backward, x, y), (x, y))
     return out

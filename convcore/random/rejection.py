@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from convcore._creation.arguments import check_tensor
-from convcore._tensor import Tensor, wrap
+from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.random.fill import check_floating
 from convcore.random.generator import Generator, resolve
 
@@ -154,6 +154,12 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     check_tensor("binomial", "count", count)
     check_tensor("binomial", "prob", prob)
     check_floating("binomial_cpu", count._array)
+    for name, one in (("count", count), ("prob", prob)):
+        if one._array.dtype.kind == "c":
+            kind = scalar_name(one._array.dtype)
+            raise ValueError(
+                f"binomial only supports floating-point dtypes for {name}, got: {kind}"
+            )
     arrays: Any = count._array, prob._array
     return wrap(draw_each(_binomial_number, generator, count._array.dtype, *arrays))
 

@@ -57,6 +57,10 @@ def bernoulli(
         check_floating("bernoulli", array)
     else:
         p = checked_number("bernoulli", p, "p", real=True)
+    if array.dtype.kind == "c":
+        kernel = f"bernoulli_{'tensor_cpu_self' if p is None else 'scalar_cpu'}_"
+        kind = scalar_name(array.dtype)
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind}'")
     if out is not None:
         array = np.empty(array.shape, out_dtype("bernoulli", out, None))
     fill_bernoulli(array, input._array if p is None else p, generator)

@@ -248,3 +248,34 @@ def test_gradients_flow_through_bfloat16_and_have_the_sources_dtype(torch, sourc
             assert x.grad.dtype is x.dtype
             grads.append(x.grad.tolist())
         assert grads[0] == grads[1]
+
+
+# Conversions of complex numbers c that leave out their imaginary parts.
+LOST = {
+    "float": lambda m, c: c.float(),
+    "to": lambda m, c: c.to(m.float64),
+    "type": lambda m, c: c.type(m.int32),
+    "type_as": lambda m, c: c.type_as(m.zeros(1)),
+    "copy_": lambda m, c: m.zeros(2).copy_(c),
+    "setitem": lambda m, c: m.zeros(2).__setitem__(0, c[0]),
+    "fill_": lambda m, c: m.zeros(2).fill_(c[0]),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_a_lost_imaginary_part_is_told_once(monkeypatch, name):
+    monkeypatch.setattr(convcore.functions.convert, "_told", [])
+    c = convcore.tensor([1 + 2j, 3 - 1j])
+    with pytest.warns(UserWarning, match="^Casting complex values to real discards the imaginary"):
+        LOST[name](convcore, c)
+    LOST[name](convcore, c)  # once in a process, as in PyTorch
+
+
+def test_conversions_that_lose_nothing_tell_nothing(monkeypatch):
+    monkeypatch.setattr(convcore.functions.convert, "_told", [])
+    c = convcore.tensor([1 + 2j, 3 - 1j])
+    assert c.bool().all() and c.real.float().dtype is convcore.float32
+    x = convcore.ones(2, requires_grad=True)
+    (x.to(convcore.complex64) * c).abs().sum().backward()  # whose gradient is cast back
+    convcore.zeros(2, dtype=convcore.complex64).copy_(c)
+    assert not convcore.functions.convert._told

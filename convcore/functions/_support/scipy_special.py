@@ -10,13 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from convcore._tensor import scalar_name
+
 __all__: list[str] = []
 
 
-def of_one(name: str) -> Callable[[np.ndarray], np.ndarray]:
-    """Return SciPy's function of an array, with results in the array's dtype."""
+def of_one(name: str, kernel: str = "") -> Callable[[np.ndarray], np.ndarray]:
+    """Return SciPy's function of an array, with results in the array's dtype.
+
+    With the name of PyTorch's kernel, complex numbers are refused, which SciPy may take.
+    """
 
     def function(array: np.ndarray) -> np.ndarray:
+        if kernel and array.dtype.kind == "c":
+            kind = scalar_name(array.dtype)
+            raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind}'")
         from scipy import special
 
         return np.asarray(getattr(special, name)(array), array.dtype)
