@@ -320,6 +320,12 @@ AMBIGUOUS = (
     "use .any() or .all() for one answer; & and | instead of `and` and `or`, for one an element"
 )
 NOT_SCALAR = "backward starts from one number: reduce first, as in loss.mean().backward()"
+COMPUTED_COPY = (
+    "a tensor that was computed from others is copied by x.detach().clone(). nn.utils.weight_norm "
+    "and spectral_norm keep such a weight, and so does nn.utils.prune: use "
+    "nn.utils.parametrizations.weight_norm and spectral_norm, call prune.remove(layer, 'weight'), "
+    "or run the net once under torch.no_grad() before the copy"
+)
 LEAF_IN_PLACE = (
     "change a parameter's values under torch.no_grad(), or compute a new tensor, as in w = w + 1"
 )
@@ -354,7 +360,8 @@ _METHODS = {
     "load": "net.load_state_dict(torch.load(file))",
     "load_weights": "net.load_state_dict(torch.load(file))",
     "predict": "call the net, net(x): under torch.no_grad(), after net.eval()",
-    "save": "torch.save(net.state_dict(), file)",
+    "save": "torch.save(net.state_dict(), file), or onnx.export(net, x, file) for other programs; "
+    "torch.jit.trace and script return the net itself",
     "save_weights": "torch.save(net.state_dict(), file)",
     "set_weights": "net.load_state_dict(state)",
     "summary": "convcore.summary(net, x)",

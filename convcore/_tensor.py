@@ -567,10 +567,11 @@ class Tensor:
         if id(self) in memo:
             return memo[id(self)]
         if not self.is_leaf:
-            raise RuntimeError(
+            unsupported = RuntimeError(
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
                 "protocol at the moment."
             )
+            raise _hints.hinted(unsupported, _hints.COMPUTED_COPY)
         tensor = wrap(self._array.copy(order="K"), type(self))
         memo[id(self)] = tensor
         tensor._requires_grad = self._requires_grad

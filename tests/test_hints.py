@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import gc
 import importlib
 import importlib.util
@@ -368,6 +369,25 @@ def test_the_dtype_of_a_module_may_be_pythons_and_not_a_string():
 def test_a_dtype_in_quotes_is_named_without(make):
     assert "torch.float32" in hint(make, 2, dtype="float32")
     assert hint(make, 2, dtype="x") == ""
+
+
+def test_a_copy_of_a_computed_weight_names_what_keeps_one():
+    layer = nn.Linear(2, 2)
+    nn.utils.prune.l1_unstructured(layer, "weight", 0.5)
+    assert "prune.remove(layer, 'weight')" in hint(copy.deepcopy, layer)
+    nn.utils.prune.remove(layer, "weight")
+    assert copy.deepcopy(layer).weight.equal(layer.weight)
+
+
+def test_what_saves_a_net_is_named():
+    told = hint(getattr, nn.Sequential(nn.ReLU()), "save")
+    assert "torch.save(net.state_dict(), file)" in told and "onnx.export" in told
+
+
+def test_forward_mode_is_told_jvp():
+    from convcore.compat.scope import reason
+
+    assert "torch.func.jvp" in reason("torch.autograd.forward_ad.dual_level")
 
 
 def test_where_takes_both_sides_or_none():

@@ -60,6 +60,8 @@ def _run(argv: Sequence[str] | None) -> int:
     given = sys.argv[1:] if argv is None else list(argv)
     if given[:1] == ["help"]:  # as git's
         given = [*given[1:], "--help"]
+    if given == ["version"]:
+        given = ["--version"]
     arguments = _parser().parse_args(given, argparse.Namespace(argv=given))
     if arguments.command is None:
         print(overview())
@@ -90,7 +92,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="convcore",
         description="Convolutional nets on the CPU. Without a command: what one can do with it.",
     )
-    parser.add_argument("--version", action="version", version=f"convcore {convcore.__version__}")
+    parser.add_argument(
+        "-v", "--version", action="version", version=f"convcore {convcore.__version__}"
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for module in (run, watch, bench, info, verify, plan, summary, inspect, run_model, demo):
         module.add_command(commands)

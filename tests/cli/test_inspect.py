@@ -74,6 +74,9 @@ def test_an_array_of_another_dtype_gets_a_hint_for_files(said, tmp_path):
         (["lenet", "-i", "x.npy"], "--input: No such file or directory: x.npy"),
         (["lenet", "--weights", "x.pt"], "--weights: No such file or directory: x.pt"),
         (["lenet", "-o", "nowhere/x.html"], "no directory nowhere"),
+        (["lenet", "--size", "64,64"], "--size is of a photograph, given by --input"),
+        (["resnet18", "--imagenet"], "--imagenet is of a photograph, given by --input"),
+        (["lenet", "--imagenet", "-i", "1,1,28,28"], "--imagenet is of a photograph"),
     ],
 )
 def test_slips_are_refused_in_one_line(said, tmp_path, arguments, words):

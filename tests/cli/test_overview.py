@@ -61,9 +61,10 @@ def test_help_is_a_word_too(words, shown, capsys):
     assert capsys.readouterr().out.startswith(shown)
 
 
-def test_version(capsys):
+@pytest.mark.parametrize("words", [["--version"], ["-v"], ["version"]])
+def test_version(words, capsys):
     with pytest.raises(SystemExit) as ended:
-        cli.main(["--version"])
+        cli.main(words)
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"convcore {convcore.__version__}\n"
 

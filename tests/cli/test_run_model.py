@@ -107,6 +107,15 @@ def test_arrays_by_name(tmp_path, capsys):
 REFUSED = {
     "no net": (["no.onnx", "--input", "x.npy"], "no.onnx: No such file"),
     "no net at all": (["x.npy", "--input", "x.npy"], "x.npy:"),
+    "a net's name": (["resnet18", "--input", "x.npy"], "`convcore inspect resnet18 --input FILE`"),
+    "no text": (
+        ["net.onnx", "--input", "x.npy", "-o", "out.txt"],
+        "--output out.txt: arrays are written to a file.npz",
+    ),
+    "no labels": (
+        ["net.onnx", "--input", "x.npy", "--labels", "no.txt"],
+        "--labels no.txt: No such file or directory\n",
+    ),
     "no input": (["net.onnx", "--input", "no.npy"], "no.npy: No such file"),
     "no picture": (["net.onnx", "--input", "names.png"], "names.png: this is no picture"),
     "no arrays": (["net.onnx", "--input", "broken.npy"], "broken.npy: no arrays can be read"),

@@ -340,6 +340,10 @@ def test_torchvisions_words_for_no_weights_are_taken():
 
 
 def test_names_of_weights_say_that_there_are_none():
+    for name in ("get_model", "list_models"):
+        with pytest.raises(AttributeError) as caught:
+            getattr(models, name)
+        assert "getattr(models, 'resnet18')()" in caught.value.__notes__[0]
     with pytest.raises(AttributeError, match="no attribute 'ResNet18_Weights'") as caught:
         _ = models.ResNet18_Weights
     assert "load_state_dict" in caught.value.__notes__[0]

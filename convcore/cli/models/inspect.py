@@ -67,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     from convcore import inspection
     from convcore.inspection.reporting.writing import check_suffix
 
+    _require_photograph(arguments)
     require_place("--output", arguments.output)
     try:
         check_suffix(arguments.output)
@@ -95,6 +96,18 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{arguments.model} cannot take {shown}{hint}: {why}") from None
     print(f"Saved to {written}, {written.stat().st_size / 1e3:.0f} kB")
     return 0
+
+
+def _require_photograph(arguments: argparse.Namespace) -> None:
+    """Raise a `UsageError` for options of a photograph where none is given."""
+    given = arguments.input
+    if given is not None and Path(given).suffix.lower() in SUFFIXES:
+        return
+    for option, value in (("--size", arguments.size), ("--imagenet", arguments.imagenet)):
+        if value:
+            raise UsageError(
+                f"{option} is of a photograph, given by --input; sizes are --input 1,3,224,224"
+            )
 
 
 def _model(arguments: argparse.Namespace) -> tuple[Any, tuple[Any, ...]]:

@@ -78,6 +78,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.output is not None:
         require_place("--output", arguments.output)
+        if arguments.output.suffix.lower() != ".npz":
+            raise UsageError(f"--output {arguments.output}: arrays are written to a file.npz")
+    _require_file(arguments.model)
     net, infos = open_model(str(arguments.model))
     labels = None if arguments.labels is None else _lines(arguments.labels)
     inputs = [convcore.from_numpy(array) for array in _inputs(arguments, infos)]
@@ -93,6 +96,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.time:
         _print_times(net, inputs)
     return 0
+
+
+def _require_file(model: Path) -> None:
+    """Raise a `UsageError` for the name of a net in the place of a file."""
+    from convcore import models
+
+    if str(model) in vars(models) and not model.exists():
+        raise UsageError(
+            f"{model} is a net of convcore.models, and here stands an ONNX file: "
+            f"`convcore inspect {model} --input FILE` runs it, onnx.export(net, x, file) writes it"
+        )
 
 
 def _inputs(arguments: argparse.Namespace, infos: Sequence[Any]) -> list[Any]:
@@ -253,7 +267,9 @@ def _median_times(calls: Sequence[Callable[[], Any]]) -> list[float]:
 def _lines(file: Path) -> list[str]:
     try:
         return file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise UsageError(f"--labels {file}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
         raise UsageError(f"--labels {file}: {error}") from None
 
 

@@ -100,6 +100,8 @@ def _totals(profile: Profile) -> list[str]:
     optimized = [row.name or "(model)" for row in rows.all() if row.type == OPTIMIZED]
     if optimized:
         lines += _labelled("Note", f"{', '.join(optimized)}: {_ONE_STEP}")
+    if not rows.children:
+        lines += _labelled("Note", "nothing was measured: is the net called in the block?")
     if disturbed := disturbance(profile):
         lines += _labelled("Note", disturbed)
     return lines

@@ -172,6 +172,15 @@ def test_backward_times_are_those_of_the_nodes():
     assert all(0 < row.backward < 0.02 for row in found.rows.children)
 
 
+def test_a_profile_of_nothing_asks_for_the_call():
+    with inspection.profile(nn.ReLU()) as found:
+        pass
+    assert "nothing was measured: is the net called in the block?" in str(found)
+    with inspection.profile(net := nn.ReLU()) as found:
+        net(convcore.ones(1))
+    assert "nothing was measured" not in str(found)
+
+
 def test_bytes_are_those_of_new_results():
     x = convcore.ones(10, 100, requires_grad=True)
     with inspection.profile(nn.Identity()) as found:
