@@ -122,6 +122,8 @@ def normalized_input(channels: int, features: int) -> str:
 
 def no_batch(rank: int, allowed: str) -> str:
     """Say how an input gets the axis of a batch that it has not."""
+    if allowed == "2D or 3D" and rank in (4, 5):
+        return f"of {'images' if rank == 4 else 'volumes'} it is nn.BatchNorm{rank - 2}d"
     return "add the axis of the batch: x.unsqueeze(0)" if f"{rank + 1}D" in allowed else ""
 
 
@@ -273,6 +275,11 @@ def class_shape(shape: _Shape, target: _Shape) -> str:
         return f"targets of shape {list(target)} have an axis too many: target.squeeze(1)"
     if list(shape) == list(target):
         return f"one-hot targets become classes by target.argmax({axis}), probabilities by .float()"
+    if len(target) == 2 and len(shape) == 3 and list(shape[:2]) == list(target):
+        return (
+            f"classes are axis 1: of scores of shape {list(shape)}, one row a step, it is "
+            "cross_entropy(scores.transpose(1, 2), target)"
+        )
     if len(target) == 1 and len(shape) > 2:
         return (
             f"scores of shape {list(shape)} are one a pixel: for one an image, flatten them before "

@@ -81,6 +81,9 @@ def nearest_in(module: str, name: str) -> str:
         is_own = isinstance(inner, ModuleType) and inner.__name__ == f"{module}.{room}"
         if is_own and name in getattr(inner, "__all__", ()):
             return f"{room}.{name}"
+    in_place = f"{name}_"  # Tensor.uniform_ for torch.uniform, which there is not
+    if module == "convcore" and hasattr(found.Tensor, in_place):
+        return f"Tensor.{in_place}"
     return nearest(name, [one for one in dir(found) if not one.startswith("_")])
 
 

@@ -225,6 +225,12 @@ CASES = {
     "ints to mean": (lambda m: m.tensor([1]).mean(), r"x\.float\(\)"),
     "scores": (lambda m: m.nn.BCELoss()(m.zeros(2) - 1, m.zeros(2)), "BCEWithLogitsLoss"),
     "no list": (lambda m: m.stack(m.zeros(2), m.zeros(2)), r"torch\.stack\(\[a, b\]\)"),
+    "norm of images": (layer(lambda nn: nn.BatchNorm1d(3), zeros(2, 3, 4, 4)), "BatchNorm2d$"),
+    "norm of volumes": (layer(lambda nn: nn.BatchNorm1d(3), zeros(2, 3, 4, 4, 4)), "BatchNorm3d$"),
+    "steps": (
+        loss(zeros(2, 5, 7), zeros(2, 5, dtype="int64")),
+        r"cross_entropy\(scores\.transpose\(1, 2\), target\)",
+    ),
     "norm": (layer(lambda nn: nn.BatchNorm2d(4), zeros(2, 3, 4, 4)), "has 3 channels.* for 4"),
     # classes and indices
     "float classes": (loss(zeros(4, 10), zeros(4)), r"target\.long\(\).*shape \[4, 10\]"),
@@ -643,6 +649,7 @@ def test_missing_name_of_pytorch_is_explained(look, expected):
         (nn, "BatchNorm", "BatchNorm2d"),
         (nn, "Con1d", "Conv1d"),
         (convcore, "ones_lik", "ones_like"),
+        (convcore, "uniform", "Tensor.uniform_"),
         (nn, "relu", "functional.relu"),
         (convcore, "Adam", "optim.Adam"),
         (inspection, "grad_cam", "attribution.grad_cam"),

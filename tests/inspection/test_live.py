@@ -88,6 +88,15 @@ def test_norms_are_those_of_the_gradients():
         assert seen.last.total.gradient == pytest.approx(whole)
 
 
+def test_a_lone_layers_parameters_have_the_name_of_its_class():
+    net, reports = nn.Linear(2, 1), []
+    optimizer = convcore.optim.SGD(net.parameters(), lr=0.01)
+    with inspection.watch(0, show=reports.append):
+        net(convcore.ones(3, 2)).sum().backward()
+        optimizer.step()
+    assert list(reports[-1].layers) == ["Linear"]
+
+
 def test_dead_units_are_counted_over_all_calls_of_a_step():
     net = nn.Sequential(nn.Linear(1, 3), nn.ReLU())
     with convcore.no_grad():

@@ -192,13 +192,17 @@ def _net_of(parameters: list[Tensor], called: dict[nn.Module, None]) -> nn.Modul
 
 def _gradients(parameters: list[Tensor], net: nn.Module | None) -> dict[str, Layer]:
     """Return the norms of gradients by the modules whose parameters they are of."""
-    named = {} if net is None else {id(one): name for name, one in net.named_parameters()}
+    named: dict[int, str] = {}
+    if net is not None:  # its own parameters, as a lone layer's, are of its class
+        own = type(net).__name__
+        paths = ((id(one), name.rpartition(".")[0]) for name, one in net.named_parameters())
+        named = {key: path or own for key, path in paths}
     found: dict[str, Layer] = {}
     for parameter in parameters:
         grad = parameter.grad
         array = getattr(grad, "_array", None)
         if isinstance(array, np.ndarray):
-            name = named.get(id(parameter), "").rpartition(".")[0] or "(others)"
+            name = named.get(id(parameter), "(others)")
             norm = math.sqrt(float(np.square(np.abs(array), dtype=np.float64).sum()))
             found.setdefault(name, Layer()).add(Layer(norm))
     return found
