@@ -222,6 +222,7 @@ CASES = {
     "one value": (lambda m: m.nn.functional.group_norm(m.zeros(1, 2), 2), r"net\.eval\(\)"),
     "no batch": (layer(lambda nn: nn.BatchNorm2d(3), zeros(3, 9, 9)), r"unsqueeze\(0\)"),
     "ints to softmax": (lambda m: m.tensor([1]).softmax(0), r"x\.float\(\)"),
+    "complex to softmax": (lambda m: m.tensor([1j]).softmax(0), r"x\.real, x\.abs"),
     "ints to mean": (lambda m: m.tensor([1]).mean(), r"x\.float\(\)"),
     "scores": (lambda m: m.nn.BCELoss()(m.zeros(2) - 1, m.zeros(2)), "BCEWithLogitsLoss"),
     "no list": (lambda m: m.stack(m.zeros(2), m.zeros(2)), r"torch\.stack\(\[a, b\]\)"),
