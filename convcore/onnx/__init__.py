@@ -10,6 +10,7 @@ the standard's own tests run on convcore.
 - ``operators/``: a function for each operator, a family a file;
 - ``exporting.py``: a net as a model; ``recording.py``: one run of it as nodes;
 - ``constancy.py``: another run, which finds what only seemed constant;
+- ``other_sizes.py``: runs at other sizes, which find free axes that would not be free;
 - ``inputs.py``: which arguments of forward are inputs; ``nesting.py``: where they lie in it;
 - ``axes.py``: which axes are free; ``options.py``: PyTorch's other arguments;
 - ``program.py``: what `export` returns;

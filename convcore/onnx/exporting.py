@@ -19,6 +19,7 @@ from convcore.onnx.inputs import Inputs, as_call
 from convcore.onnx.naming import named
 from convcore.onnx.nesting import replaced
 from convcore.onnx.options import check_others
+from convcore.onnx.other_sizes import check_sizes
 from convcore.onnx.program import ONNXProgram
 from convcore.onnx.recording import Recorder
 from convcore.onnx.values import array_of
@@ -48,7 +49,8 @@ def export(
     ----------
     model : Module
         Is run twice, on other values the second time, which finds values that are taken for
-        constants and are none; its mode and its buffers are put back.
+        constants and are none, and once more for each free axis, at another size of it; its mode
+        and its buffers are put back.
     args : Tensor or tuple
         What forward is called with.  Tensors, those in tuples, lists and dicts too, become the
         model's inputs; numbers, strings and None stay in it as they are.
@@ -83,14 +85,17 @@ def export(
     ------
     OnnxError
         The net calls a function that has no translation, or its course depends on values of the
-        input; the message says where.  Or it is called under autocast.
+        input, or it computes with the size of a free axis; the message says where.  Or it is called
+        under autocast.
     TypeError, ValueError
         An argument is of another kind, or names do not fit.
 
     Notes
     -----
-    Sizes are those of this run; a reshape keeps sizes that it took over, as a batch's.  Pads are
-    always written out.  Loops are unrolled.  The model is checked by `onnx.checker`.
+    Sizes that a net reads are those of this run; where that of a free axis would become a number
+    in the model, the net is refused.  A reshape keeps sizes that it took over, as a batch's.  The
+    net goes the way that it goes at this run's sizes where it compares them.  Pads are always
+    written out.  Loops are unrolled.  The model is checked by `onnx.checker`.
 
     Examples
     --------
@@ -124,6 +129,7 @@ def export(
     random_state = convcore.get_rng_state()
     found = recorder.results(given, keywords)
     check_constants(recorder, inputs, call, random_state)
+    check_sizes(recorder, inputs, call, free, random_state)
     results = _outputs(recorder, found, output_names)
     free |= axes.of_names(dynamic_axes or {}, results)
     if unknown := set(dynamic_axes or {}) - set(free):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -62,12 +61,20 @@ _TAKE_DTYPES = frozenset(("to", "type_as"))
 _DRAWS = frozenset(("rand", "randn"))
 
 
+_OWN = str(Path(convcore.__file__).parent) + os.sep
+
 _is_recording = ContextVar("is_recording", default=False)
 
 
 def is_in_onnx_export() -> bool:
     """Return whether a net is being exported, for code that then takes another way."""
     return _is_recording.get()
+
+
+def _shown(func: Callable[..., Any]) -> str:
+    """Return a function's name as programs write it: bool, not __bool__."""
+    name = func.__name__
+    return name.strip("_") if name.startswith("__") else name
 
 
 def _references(values: Sequence[Any], place: int) -> int:
@@ -107,6 +114,10 @@ class Recorder(TorchFunctionMode):
         Weights by their names in the net, and other constants.
     taken : list of (str, array)
         Of the constants what are no weights, and in which module each was used first.
+    numbers : dict of str to str
+        The names of constants that are no weights, and where in the program each was first used.
+    origins : list of str
+        For each node the call that it was recorded for, and where in the program that is.
     opset : int
     """
 
@@ -115,6 +126,8 @@ class Recorder(TorchFunctionMode):
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, np.ndarray] = {}
         self.taken: list[tuple[str, np.ndarray]] = []
+        self.numbers: dict[str, str] = {}
+        self.origins: list[str] = []
         self.sizes_are_free = False
         self._module = module
         self._nodes: set[str] = set()
@@ -129,6 +142,7 @@ class Recorder(TorchFunctionMode):
         self._inside = False  # a layer that is taken as a whole
         self._composing = 0  # how many functions are being recorded as calls of others
         self._copies_weights = True
+        self._origin = ""  # of the call that is being recorded
 
     def results(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
         """Return the outputs of one recorded run, those in nested tuples, lists and dicts too.
@@ -203,6 +217,7 @@ class Recorder(TorchFunctionMode):
         translate = self._translation_of(module)
         assert translate is not None
         with DisableTorchFunction():
+            self._origin = self._called(type(module).__name__)
             is_packed = any(isinstance(each, PackedSequence) for each in (*args, *kwargs.values()))
             if not is_packed and not any(map(self.is_computed, tensors_in((args, kwargs)))):
                 return
@@ -237,6 +252,8 @@ class Recorder(TorchFunctionMode):
                 return iter(args[0].unbind(0))
         in_place = name.endswith("_") and not name.endswith("__")
         if is_computed and name not in _FACTS and name != "__get__":
+            if not self._composing:
+                self._origin = self._called(_shown(func))
             self._check(func, name, args, in_place, kwargs)
             self._name_all(func, given)  # as they are before the call, which may change them
         result = func(*args, **kwargs)
@@ -352,19 +369,19 @@ class Recorder(TorchFunctionMode):
 
     def _refuse(self, func: Callable[..., Any], reason: str) -> NoReturn:
         """Raise the error of a function, or of a layer's class, that cannot be written as nodes."""
-        # Python's own names are shown as programs write them: bool, not __bool__.
-        name = func.__name__
-        name = name.strip("_") if name.startswith("__") else name
+        name = _shown(func)
         if self._composing:  # the function outside says where it was called
             raise OnnxError(reason if reason != NO_TRANSLATION else f"{name}(): {reason}")
-        own = str(Path(convcore.__file__).parent) + os.sep
-        frames = [f for f in traceback.extract_stack() if not f.filename.startswith(own)]
-        where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "?"
-        module = self._place()
-        error = OnnxError(
-            f"{name}() cannot be exported: {reason}; called in module {module!r}, {where}"
-        )
+        error = OnnxError(f"{name}() cannot be exported: {reason}; {self._called()}")
         raise hinted(error, advice_for(func.__name__, reason))
+
+    def _called(self, name: str = "") -> str:
+        """Return in which module, file and line the program is that called convcore."""
+        frame = sys._getframe()
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
+            frame = frame.f_back
+        where = f"called in module {self._place()!r}, {frame.f_code.co_filename}:{frame.f_lineno}"
+        return f"{name}() {where}" if name else where
 
     def _place(self) -> str:
         """Return the name of the module that is being called."""
@@ -392,6 +409,7 @@ class Recorder(TorchFunctionMode):
             self.constants[found] = array.copy() if self._copies_weights or not weight else array
             if not weight:
                 self.taken.append((self._place(), self.constants[found]))
+                self.numbers[found] = self._origin or self._called()
             self._names[id(value)] = found
             self._kept.append(value)
         return found
@@ -407,6 +425,7 @@ class Recorder(TorchFunctionMode):
         """Return the name of a new constant."""
         name = self.fresh("constant")
         self.constants[name] = np.asarray(array, dtype)
+        self.numbers[name] = self._origin
         return name
 
     def number(self, value: Any, like: Tensor) -> str:
@@ -430,4 +449,5 @@ class Recorder(TorchFunctionMode):
         self._nodes.add(name)
         results = list(outputs) or [self.fresh(f"{name}_output_{k}") for k in range(count)]
         self.nodes.append(helper.make_node(op, list(inputs), results, name, **options))
+        self.origins.append(self._origin)
         return results
