@@ -59,9 +59,9 @@ trusted = partial(tuple.__new__, Size)
 
 
 def _checked(place: int, size: Any) -> int:
-    """Return a size as a plain int."""
+    """Return a size as an int."""
     try:
-        return int(size.__index__())
+        return size.__index__()
     except (AttributeError, TypeError):
         raise TypeError(
             f"torch.Size() takes an iterable of 'int' (item {place} is '{type(size).__name__}')"

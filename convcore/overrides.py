@@ -96,6 +96,11 @@ class TorchFunctionMode:
         _let_go()
 
 
+def innermost_mode() -> TorchFunctionMode | None:
+    """Return the mode that gets the next call of a function in this thread, or None."""
+    return _state.modes[-1] if _state.modes else None
+
+
 def _intercepts(value: Any) -> bool:
     kind = type(value)
     if kind is Tensor:

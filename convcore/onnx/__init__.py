@@ -10,7 +10,8 @@ the standard's own tests run on convcore.
 - ``operators/``: a function for each operator, a family a file;
 - ``exporting.py``: a net as a model; ``recording.py``: one run of it as nodes;
 - ``constancy.py``: another run, which finds what only seemed constant;
-- ``other_sizes.py``: runs at other sizes, which find free axes that would not be free;
+- ``other_sizes.py``: runs at other sizes, which find those that have to be followed;
+- ``sizes.py``: such sizes, as ints that know what they were computed from, and as nodes;
 - ``inputs.py``: which arguments of forward are inputs; ``nesting.py``: where they lie in it;
 - ``axes.py``: which axes are free; ``options.py``: PyTorch's other arguments;
 - ``program.py``: what `export` returns;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import onnx
@@ -19,9 +20,10 @@ from convcore.onnx.inputs import Inputs, as_call
 from convcore.onnx.naming import named
 from convcore.onnx.nesting import replaced
 from convcore.onnx.options import check_others
-from convcore.onnx.other_sizes import check_sizes
+from convcore.onnx.other_sizes import follow_sizes
 from convcore.onnx.program import ONNXProgram
 from convcore.onnx.recording import Recorder
+from convcore.onnx.sizes import followed
 from convcore.onnx.values import array_of
 
 _FLOOR, _USUAL, _NEWEST = 13, 17, 23
@@ -49,7 +51,7 @@ def export(
     ----------
     model : Module
         Is run twice, on other values the second time, which finds values that are taken for
-        constants and are none, and once more for each free axis, at another size of it; its mode
+        constants and are none, and more often for each free axis, at another size of it; its mode
         and its buffers are put back.
     args : Tensor or tuple
         What forward is called with.  Tensors, those in tuples, lists and dicts too, become the
@@ -85,16 +87,16 @@ def export(
     ------
     OnnxError
         The net calls a function that has no translation, or its course depends on values of the
-        input, or it computes with the size of a free axis; the message says where.  Or it is called
+        input, or the size of a free axis becomes a number; the message says where.  Or it is called
         under autocast.
     TypeError, ValueError
         An argument is of another kind, or names do not fit.
 
     Notes
     -----
-    Sizes that a net reads are those of this run; where that of a free axis would become a number
-    in the model, the net is refused.  A reshape keeps sizes that it took over, as a batch's.  The
-    net goes the way that it goes at this run's sizes where it compares them.  Pads are always
+    Sizes of free axes that a net reads are followed through +, -, \\*, // and %; where one becomes
+    another number or the turns of a loop, the net is refused.  Where it compares sizes, it goes the
+    way that it goes at those of this run.  Pads are always
     written out.  Loops are unrolled.  The model is checked by `onnx.checker`.
 
     Examples
@@ -127,9 +129,10 @@ def export(
     recorder.reserve(output_names or ())
     recorder.sizes_are_free = any(axis > 1 for each in free.values() for axis in each)
     random_state = convcore.get_rng_state()
-    found = recorder.results(given, keywords)
-    check_constants(recorder, inputs, call, random_state)
-    check_sizes(recorder, inputs, call, free, random_state)
+    with followed(model) if any(free.values()) else nullcontext():
+        found = recorder.results(given, keywords)
+        recorder, found = follow_sizes(recorder, found, inputs, call, free, random_state)
+        check_constants(recorder, inputs, call, random_state)
     results = _outputs(recorder, found, output_names)
     free |= axes.of_names(dynamic_axes or {}, results)
     if unknown := set(dynamic_axes or {}) - set(free):

@@ -1,7 +1,7 @@
 """Whether a model holds at other sizes of its free axes: more runs, at such sizes.
 
-Sizes are plain numbers while a net runs.  What it computes from that of a free axis would be
-written as it was in that one run, and be wrong, or fail, at every other size.
+Sizes are numbers in a first run.  Where the model would be another at other sizes, the net runs
+again at all of them, and sizes that differ are followed, until the models are the same.
 """
 
 from __future__ import annotations
@@ -22,34 +22,40 @@ from convcore.onnx.nesting import replaced
 from convcore.onnx.recording import Recorder
 from convcore.onnx.values import array_of, value_of
 
+_Size = Callable[[int], int]
+_Names = tuple[str, ...]
+
 # Sizes that are tried until the net runs: some nets halve their input, others need odd sizes.
-_TRIED: tuple[Callable[[int], int], ...] = (
+_TRIED: tuple[_Size, ...] = (
     lambda n: 2 * n,
     lambda n: n + 1,
     lambda n: 3 * n,
     lambda n: n + 2,
 )
+# Sizes of what is made of sizes are known one round later.
+_MOST_ROUNDS = 5
 _ADVICE = (
-    "give -1 to view, reshape and expand, take mean() for sum() / n, and zeros_like, ones_like or "
-    "expand_as for what is made of a size; or leave this axis fixed"
+    "+, -, *, // and % of x.shape[0] are followed; int(n), n / 2 and math.sqrt(n) are not, and no "
+    "loop of as many turns; or leave this axis fixed"
 )
 
 
-def check_sizes(
+def follow_sizes(
     recorder: Recorder,
+    results: list[Tensor],
     inputs: Inputs,
     call: Any,
     free: Mapping[str, Axes],
     random_state: Tensor,
-) -> None:
-    """Raise OnnxError if what was recorded has the size of a free axis in it as a number.
+) -> tuple[Recorder, list[Tensor]]:
+    """Return a recorder and the outputs of its run, in which sizes of free axes are followed.
 
-    A net that runs at no other size is taken as it is.
+    A net that runs at no other size is taken as it is, and so is one that is another at each call.
 
     Parameters
     ----------
-    recorder : Recorder
-        After its run.
+    recorder, results
+        Of a run in which sizes are numbers.
     inputs : Inputs
     call : (tuple, dict)
         The arguments of that run, as they were before it.
@@ -57,43 +63,94 @@ def check_sizes(
         By the inputs' names in the model, their free axes.
     random_state : Tensor
         Of the generator before that run.
+
+    Raises
+    ------
+    OnnxError
+        The model would hold the size of a free axis as a number.
     """
-    names = dict.fromkeys(text for each in free.values() for text in each.values())
-    alone = [
-        name for name in names if not _agrees(recorder, inputs, call, free, [name], random_state)
-    ]
-    if len(alone) > 1:  # axes that have to be equal may have different names
-        _agrees(recorder, inputs, call, free, alone, random_state)
-
-
-def _agrees(
-    recorder: Recorder,
-    inputs: Inputs,
-    call: Any,
-    free: Mapping[str, Axes],
-    names: Sequence[str],
-    random_state: Tensor,
-) -> bool:
-    """Return whether the net runs at another size of some axes; raise if the model is another."""
-    axes = {
-        each: [axis for axis, text in free.get(each, {}).items() if text in names]
-        for each in inputs.names.values()
-    }
-    for size in _TRIED:
-        with _drawing_from(random_state):
-            again = _run(recorder, inputs, call, axes, size)
-        if again is not None:
+    runs = _Runs(inputs, call, free, random_state)
+    others = runs.at_other_sizes(recorder)
+    error = _error(recorder, others)
+    same = error and runs.run(recorder, (), _TRIED[0])
+    if error is None or not same or _difference(recorder, same[0]):
+        return recorder, results
+    logs: list[Any] = []
+    current = recorder
+    for _ in range(_MOST_ROUNDS):
+        before, logs = logs, [each.log for each in (current, *(o[1] for o in others.values()))]
+        if logs == before:
             break
-    else:
-        return False
-    if found := _difference(recorder, again):
-        with _drawing_from(random_state):
-            same = _run(recorder, inputs, call, {}, size)
-        if same is None or _difference(recorder, same):
-            return True  # a net that is another at each call
-        shown = " and ".join(map(repr, names))
-        raise hinted(OnnxError(f"{shown} cannot be a free axis: {found}"), _ADVICE)
-    return True
+        current = recorder.again({})
+        current.earlier = logs
+        base = runs.run(current, (), _TRIED[0], copies_weights=True)
+        again = {names: runs.run(current, names, size) for names, (size, _) in others.items()}
+        if base is None or None in again.values():
+            break
+        others = {names: (others[names][0], run[0]) for names, run in again.items() if run}
+        current, results = base
+        if _error(current, others) is None:
+            return current, results
+    raise error
+
+
+class _Runs:
+    """Runs of a net at the sizes that are given, and at others."""
+
+    def __init__(
+        self, inputs: Inputs, call: Any, free: Mapping[str, Axes], random_state: Tensor
+    ) -> None:
+        self._inputs, self._call, self._free = inputs, call, free
+        self._random_state = random_state
+
+    def at_other_sizes(self, recorder: Recorder) -> dict[_Names, tuple[_Size, Recorder]]:
+        """Return a run for each free axis, where there is one: by the names that have changed."""
+        names = dict.fromkeys(text for each in self._free.values() for text in each.values())
+        found: dict[_Names, tuple[_Size, Recorder]] = {
+            (name,): run for name in names if (run := self._first(recorder, (name,)))
+        }
+        alone = tuple(name for name in names if (name,) not in found)
+        # Axes whose sizes have to be equal may have different names.
+        if len(alone) > 1 and (run := self._first(recorder, alone)):
+            found[alone] = run
+        return found
+
+    def _first(self, recorder: Recorder, names: _Names) -> tuple[_Size, Recorder] | None:
+        for size in _TRIED:
+            if run := self.run(recorder, names, size):
+                return size, run[0]
+        return None
+
+    def run(
+        self, recorder: Recorder, names: _Names, size: _Size, copies_weights: bool = False
+    ) -> tuple[Recorder, list[Tensor]] | None:
+        """Return a run in which axes have another size, or None if the net does not run there."""
+        args, kwargs = replaced(self._call, _copy)  # so that each input is an object of its own
+        given = self._by_name(args, kwargs)
+        wanted = {
+            id(given[each]): [axis for axis, text in axes.items() if text in names]
+            for each, axes in self._free.items()
+        }
+        args, kwargs = replaced((args, kwargs), lambda x: _resized(x, wanted.get(id(x), ()), size))
+        again = recorder.again(self._by_name(args, kwargs), copies_weights)
+        with _drawing_from(self._random_state):
+            try:
+                return again, again.results(args, kwargs)
+            except Exception:  # what a net raises at other sizes may be of any kind
+                return None
+
+    def _by_name(self, args: Any, kwargs: Any) -> dict[str, Tensor]:
+        values = self._inputs.tensors(args, kwargs)
+        return dict(zip(self._inputs.names.values(), values, strict=True))
+
+
+def _error(recorder: Recorder, others: Mapping[_Names, tuple[_Size, Recorder]]) -> OnnxError | None:
+    """Return the error of a model that is another at other sizes, or None."""
+    for names, (_, other) in others.items():
+        if found := _difference(recorder, other):
+            shown = " and ".join(map(repr, names))
+            return hinted(OnnxError(f"{shown} cannot be a free axis: {found}"), _ADVICE)
+    return None
 
 
 @contextmanager
@@ -104,27 +161,6 @@ def _drawing_from(random_state: Tensor) -> Iterator[None]:
         yield
     finally:
         set_rng_state(after)
-
-
-def _run(
-    recorder: Recorder,
-    inputs: Inputs,
-    call: Any,
-    axes: Mapping[str, Sequence[int]],
-    size: Callable[[int], int],
-) -> Recorder | None:
-    """Return the recorder of a run at other sizes, or None if the net does not run at them."""
-    args, kwargs = replaced(call, _copy)  # so that each input is an object of its own
-    given = dict(zip(inputs.names.values(), inputs.tensors(args, kwargs), strict=True))
-    wanted = {id(given[name]): each for name, each in axes.items()}
-    args, kwargs = replaced((args, kwargs), lambda x: _resized(x, wanted.get(id(x), ()), size))
-    values = inputs.tensors(args, kwargs)
-    again = recorder.again(dict(zip(inputs.names.values(), values, strict=True)))
-    try:
-        again.results(args, kwargs)
-    except Exception:  # what a net raises at sizes that it is not made for may be of any kind
-        return None
-    return again
 
 
 def _copy(value: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from convcore.onnx.nesting import leaves, tensors_in
 from convcore.onnx.recurrences import LAYERS
 from convcore.onnx.refusals import NO_TRANSLATION, READ_VALUES, advice_for, reads_values
 from convcore.onnx.sight import in_sight
+from convcore.onnx.sizes import FreeSize, has_sizes, plain, sizes_at, values_of, written
 from convcore.onnx.translation import TRANSLATIONS
 from convcore.onnx.values import array_of
 from convcore.overrides import DisableTorchFunction, TorchFunctionMode
@@ -118,6 +120,12 @@ class Recorder(TorchFunctionMode):
         The names of constants that are no weights, and where in the program each was first used.
     origins : list of str
         For each node the call that it was recorded for, and where in the program that is.
+    log : dict
+        The shapes of the tensors of each call, by its number and that of a call within it.
+    earlier : list of such logs
+        Of earlier runs at the sizes of this one and at others: where they differ, sizes are free.
+    written : dict
+        The names of sizes that the model computes.
     opset : int
     """
 
@@ -138,10 +146,16 @@ class Recorder(TorchFunctionMode):
         self._weights = {
             id(value): name for name, value in (*module.named_parameters(), *module.named_buffers())
         }
+        self._reserved: list[str] = []
         self._stack: list[str] = []
         self._inside = False  # a layer that is taken as a whole
         self._composing = 0  # how many functions are being recorded as calls of others
         self._copies_weights = True
+        self.log: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+        self.earlier: list[dict[tuple[int, int], list[tuple[int, ...]]]] = []
+        self.written: dict[Any, str] = {}
+        self._event = (0, 0)
+        self._shapes: dict[int, list[tuple[int, ...]]] = {}  # of tensors in the earlier runs
         self._origin = ""  # of the call that is being recorded
 
     def results(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
@@ -167,12 +181,42 @@ class Recorder(TorchFunctionMode):
                 raise OnnxError(f"an output cannot be exported: {error}") from None
         return outputs
 
-    def again(self, inputs: Mapping[str, Tensor]) -> Recorder:
+    def again(self, inputs: Mapping[str, Tensor], copies_weights: bool = False) -> Recorder:
         """Return a recorder for another run of the same net."""
         new = Recorder(self._module, inputs, self.opset)
         new.sizes_are_free, new._weights = self.sizes_are_free, self._weights
-        new._copies_weights = False
+        new._copies_weights, new.earlier = copies_weights, self.earlier
+        new.reserve(self._reserved)
         return new
+
+    def _log(self, given: Sequence[Tensor]) -> None:
+        """Keep the shapes of the tensors of a call, and look up what they were in earlier runs."""
+        number, inner = self._event
+        self._event = (number, inner + 1) if self._composing else (number + 1, 0)
+        shapes = self.log[self._event] = [tuple(array_of(each).shape) for each in given]
+        earlier = [log.get(self._event, []) for log in self.earlier]
+        if earlier and all(list(map(len, each)) == list(map(len, shapes)) for each in earlier):
+            for place, each in enumerate(given):
+                self._shapes[id(each)] = [found[place] for found in earlier]
+
+    def sizes(self, value: Tensor) -> Any:
+        """Return the shape of a tensor of the present call, in which free sizes are FreeSizes."""
+        shapes = self._shapes.get(id(value))
+        if shapes is None or not self.is_computed(value):
+            return value.shape
+        return sizes_at(value, self._names[id(value)], shapes)
+
+    def read_sizes(self, value: Tensor) -> Any:
+        """Return the shape that the net asks for."""
+        with DisableTorchFunction():
+            if not self._inside:
+                self._log([value])
+            return value.shape if self._inside else self.sizes(value)
+
+    def keeps(self, value: Tensor, axis: int, size: int) -> bool:
+        """Return whether an axis of a tensor of the present call has a size, in each run."""
+        shapes = self._shapes.get(id(value)) or [tuple(array_of(value).shape)]
+        return tuple(shape[axis] for shape in shapes) == values_of(size, len(shapes))
 
     def _run(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:
         modes = [(each, each.training) for each in self._module.modules()]
@@ -243,10 +287,13 @@ class Recorder(TorchFunctionMode):
         if self._inside:
             return func(*args, **kwargs)
         given = tensors_in((args, kwargs))
+        self._log(given)
         for each in given:
             self._recognize(each)
         name = _OPERATORS.get(func.__name__, func.__name__)
         is_computed = name in _DRAWS or any(id(t) in self._computed for t in given)
+        if self.earlier and not is_computed and self._translation(name) is not None:
+            is_computed = has_sizes((args, kwargs))
         if is_computed and name == "__iter__":
             with self.composing():
                 return iter(args[0].unbind(0))
@@ -256,7 +303,9 @@ class Recorder(TorchFunctionMode):
                 self._origin = self._called(_shown(func))
             self._check(func, name, args, in_place, kwargs)
             self._name_all(func, given)  # as they are before the call, which may change them
-        result = func(*args, **kwargs)
+        if self.earlier and name in ("numel", "nelement"):
+            return math.prod(self.sizes(args[0]))
+        result = func(*map(plain, args), **{key: plain(each) for key, each in kwargs.items()})
         if is_computed:
             if name in _FACTS or name == "__get__":
                 if isinstance(result, Tensor) and not any(result is each for each in given):
@@ -389,7 +438,8 @@ class Recorder(TorchFunctionMode):
 
     def reserve(self, names: Iterable[str]) -> None:
         """Keep names for outputs."""
-        self._values.update(names)
+        self._reserved = [*names]
+        self._values.update(self._reserved)
 
     def fresh(self, name: str) -> str:
         """Return a new name for a value: this one, or with an ending."""
@@ -422,7 +472,9 @@ class Recorder(TorchFunctionMode):
                 raise OnnxError("it reads memory into which a computed value was written unseen")
 
     def constant(self, array: Any, dtype: Any = None) -> str:
-        """Return the name of a new constant."""
+        """Return the name of a new constant; of sizes that are free, of what computes them."""
+        if self.earlier and isinstance(array, FreeSize | list) and has_sizes(array):
+            return written(self, array, dtype)
         name = self.fresh("constant")
         self.constants[name] = np.asarray(array, dtype)
         self.numbers[name] = self._origin

@@ -34,10 +34,13 @@ def in_sight(net: nn.Module) -> Iterator[None]:
 
 def _namespaces(net: nn.Module) -> Iterator[dict[str, Any]]:
     """Yield the attributes of all layers, and the names in the files of their classes."""
-    files = set()
-    for layer in net.modules():
-        yield vars(layer)
-        files |= {kind.__module__ for kind in type(layer).__mro__}
+    yield from map(vars, net.modules())
+    yield from files_of(net)
+
+
+def files_of(net: nn.Module) -> Iterator[dict[str, Any]]:
+    """Yield the names in the files of a net's classes, but for convcore's own."""
+    files = {kind.__module__ for layer in net.modules() for kind in type(layer).__mro__}
     for file in sorted(files):
         if file.partition(".")[0] not in ("convcore", "builtins") and file in sys.modules:
             yield vars(sys.modules[file])

@@ -11,6 +11,7 @@ import convcore
 from convcore import Tensor
 from convcore.nn import functional as F
 from convcore.onnx.errors import OnnxError
+from convcore.onnx.sizes import FreeSize
 from convcore.onnx.translation import composes
 
 
@@ -32,8 +33,11 @@ def _attention(
         heads = query.shape[-3]
         key, value = (x.repeat_interleave(heads // x.shape[-3], -3) for x in (key, value))
     if is_causal:
-        seen = np.tri(query.shape[-2], key.shape[-2], dtype=bool)
-        attn_mask = convcore.from_numpy(seen)
+        rows, columns = query.shape[-2], key.shape[-2]
+        if isinstance(rows, FreeSize) or isinstance(columns, FreeSize):
+            attn_mask = convcore.arange(rows).unsqueeze(1) >= convcore.arange(columns)
+        else:
+            attn_mask = convcore.from_numpy(np.tri(rows, columns, dtype=bool))
     weights = _weights(query, key, attn_mask, scale)
     return weights.matmul(value)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from convcore import Tensor
 from convcore.onnx.errors import OnnxError
+from convcore.onnx.sizes import as_int
 from convcore.onnx.translation import ints, translates
 from convcore.onnx.values import array_of
 
@@ -50,7 +51,7 @@ def _entries(r: Recorder, key: Any) -> list[Any]:
     if isinstance(key, bool | np.bool_):
         raise OnnxError("a key that is True or False")
     if isinstance(key, int | np.integer):
-        return [int(key)]
+        return [as_int(key)]
     if isinstance(key, slice):
         return [_plain_slice(r, key)]
     if not isinstance(key, Tensor):
@@ -71,7 +72,7 @@ def _plain_slice(r: Recorder, key: slice) -> slice:
     parts = (key.start, key.stop, key.step)
     if any(isinstance(each, Tensor) and r.is_computed(each) for each in parts):
         raise OnnxError("a slice between computed numbers")
-    return slice(*(None if each is None else int(each) for each in parts))
+    return slice(*(None if each is None else as_int(each) for each in parts))
 
 
 @translates("getitem")

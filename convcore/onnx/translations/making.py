@@ -10,7 +10,10 @@ from onnx import helper
 import convcore
 from convcore import Tensor
 from convcore.onnx.errors import OnnxError
-from convcore.onnx.translation import as_dtype, composes, translates
+from convcore.onnx.nesting import tensors_in
+from convcore.onnx.refusals import NO_TRANSLATION
+from convcore.onnx.sizes import has_sizes
+from convcore.onnx.translation import as_dtype, composes, ints, translates
 from convcore.onnx.values import array_of
 
 if TYPE_CHECKING:
@@ -38,7 +41,64 @@ def _full_like(r: Recorder, y: Any, *, input: Any, fill_value: Any, **_: Any) ->
     return _filled(r, fill_value, y, input)
 
 
-@translates("new_zeros", "new_ones", "new_full", "new_tensor", "new_empty")
+def _enter_made(name: str, value: int) -> None:
+    @translates(name)
+    def made(r: Recorder, y: Any, *, sizes: Any, size: Any = None, **_: Any) -> list[str]:
+        return _of_sizes(r, y, size if size is not None else sizes, value)
+
+
+def _of_sizes(r: Recorder, y: Any, sizes: Any, value: Any) -> list[str]:
+    """Return a tensor of one value whose shape has free sizes in it: f(2, 3), or f((2, 3))."""
+    first = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else sizes
+    number = as_dtype(r, value, y.dtype) if isinstance(value, Tensor) else r.number(value, y)
+    return r.node("Expand", [number, ints(r, list(first))])
+
+
+for _name, _value in (("zeros", 0), ("empty", 0), ("ones", 1)):
+    _enter_made(_name, _value)
+
+
+@translates("full")
+def _full(r: Recorder, y: Any, *, size: Any, fill_value: Any, **_: Any) -> list[str]:
+    return _of_sizes(r, y, size, fill_value)
+
+
+@translates("arange")
+def _arange(
+    r: Recorder, y: Any, *, start: Any, end: Any = None, step: Any = 1, **_: Any
+) -> list[str]:
+    first, last = (0, start) if end is None else (start, end)
+    kind = array_of(y).dtype
+    if kind == np.float16 or any(isinstance(each, Tensor) for each in (first, last, step)):
+        raise OnnxError(f"of {kind}, or of tensors")
+    return r.node("Range", [r.number(each, y) for each in (first, last, step)])
+
+
+@translates("tensor", "as_tensor", "scalar_tensor")
+def _tensor(r: Recorder, y: Any, /, **given: Any) -> list[str]:
+    data = next(iter(given.values()))
+    if tensors_in(data):
+        raise OnnxError(NO_TRANSLATION)
+    return [r.constant(list(data) if y.ndim else data, array_of(y).dtype)]
+
+
+@translates("new_zeros", "new_ones", "new_empty")
+def _new_filled(r: Recorder, y: Any, *, input: Any, size: Any, **_: Any) -> list[str]:
+    if not has_sizes(size):
+        return [r.constant(array_of(y))]
+    return _of_sizes(r, y, size, 0 if not y.numel() else y.reshape(-1)[0].item())
+
+
+@translates("new_full")
+def _new_full(
+    r: Recorder, y: Any, *, input: Any, size: Any, fill_value: Any, **_: Any
+) -> list[str]:
+    if not has_sizes([size, fill_value]):
+        return _new(r, y, input=input, fill_value=fill_value)
+    return _of_sizes(r, y, size, fill_value)
+
+
+@translates("new_tensor")
 def _new(r: Recorder, y: Any, **given: Any) -> list[str]:
     if any(isinstance(each, Tensor) and r.is_computed(each) for each in list(given.values())[1:]):
         raise OnnxError("of computed values")

@@ -81,7 +81,7 @@ def _group_norm(
     groups = r.node("Reshape", [r.name(input), ints(r, [0, num_groups, -1])])
     ones, zeros = (r.constant(np.full(num_groups, v, dtype)) for v in (1, 0))
     normal = r.node("InstanceNormalization", [*groups, ones, zeros], epsilon=eps)
-    result = r.node("Reshape", [*normal, ints(r, [0, *input.shape[1:]])])
+    result = r.node("Reshape", [*normal, ints(r, [0, *r.sizes(input)[1:]])])
     column = ints(r, [-1, *(1,) * (input.ndim - 2)])
     for op, value in (("Mul", weight), ("Add", bias)):
         if value is not None:

@@ -10,6 +10,7 @@ import numpy as np
 import convcore
 from convcore import Tensor
 from convcore.onnx.errors import OnnxError
+from convcore.onnx.sizes import FreeSize
 from convcore.onnx.translation import as_list, composes, ints, translates
 
 if TYPE_CHECKING:
@@ -27,10 +28,14 @@ def _all(first: Any, more: Sequence[Any]) -> list[Any]:
 
 
 @translates("expand", "broadcast_to")
-def _expand(r: Recorder, y: Any, *, input: Any, **_: Any) -> list[str]:
+def _expand(
+    r: Recorder, y: Any, *, input: Any, more: Sequence[Any] = (), **given: Any
+) -> list[str]:
     # A size of 1 leaves the axis as it is, also one that is free.
     front = y.ndim - input.ndim
     kept = [1 if k >= front and n == input.shape[k - front] else n for k, n in enumerate(y.shape)]
+    sizes = _all(next(iter(given.values())), more)
+    kept = [n if isinstance(n, FreeSize) else own for n, own in zip(sizes, kept, strict=True)]
     return r.node("Expand", [r.name(input), ints(r, kept)])
 
 
@@ -141,10 +146,10 @@ def _rot90(*, input: Any, k: int, dims: Any) -> Any:
 def _roll(r: Recorder, y: Any, *, input: Any, shifts: Any, dims: Any = None) -> list[str]:
     amounts = as_list(shifts, 1)
     if dims is None or dims == ():
-        if r.sizes_are_free:
-            raise OnnxError("without dims where sizes are free")
         flat = r.node("Reshape", [r.name(input), ints(r, [-1])])
-        return r.node("Reshape", [*_rolled(r, flat, 0, amounts[0], y.numel()), ints(r, y.shape)])
+        return r.node(
+            "Reshape", [*_rolled(r, flat, 0, amounts[0], y.numel()), ints(r, r.sizes(input))]
+        )
     names = [r.name(input)]
     for shift, dim in zip(amounts, as_list(dims, 1), strict=True):
         names = _rolled(r, names, dim % input.ndim, shift, input.shape[dim])
@@ -198,7 +203,9 @@ def _unbind(r: Recorder, y: Any, *, input: Any, dim: int) -> list[str]:
 def _narrow(r: Recorder, y: Any, *, input: Any, dim: int, start: Any, length: int) -> list[str]:
     if isinstance(start, Tensor) and r.is_computed(start):
         raise OnnxError("from a computed start on")
-    first, axis = int(start) % max(input.shape[dim], 1), dim % input.ndim
+    first, axis = start, dim % input.ndim
+    if not isinstance(start, FreeSize):
+        first = int(start) % max(input.shape[dim], 1)
     limits = (ints(r, [each]) for each in (first, first + length, axis))
     return r.node("Slice", [r.name(input), *limits])
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from convcore.onnx.errors import OnnxError
+from convcore.onnx.sizes import FreeSize, has_sizes
 from convcore.onnx.translation import (
     as_list,
     cast,
@@ -29,15 +30,30 @@ def _splits_first(old: Sequence[int], new: Sequence[int]) -> bool:
     return len(old) > 2 and new[0] not in (old[0], 1) and old[-1] == new[-1]
 
 
+def _followed(r: Recorder, x: Any, given: Sequence[int]) -> list[int]:
+    """Return sizes with 0 for free ones that an axis keeps, and -1 for the only other one."""
+    sizes = list(given)
+    free = [k for k, size in enumerate(sizes) if isinstance(size, FreeSize)]
+    for k in [k for k in free if k < x.ndim and r.keeps(x, k, sizes[k])]:
+        sizes[k] = 0
+        free.remove(k)
+    if len(free) == 1 and -1 not in sizes:
+        sizes[free[0]] = -1
+    return sizes
+
+
 def _reshape(r: Recorder, y: Any, x: Any, given: Sequence[int]) -> list[str]:
     """Reshape; sizes at the start that are taken over, or joined to the first one, stay free."""
     sizes, kept = list(given), True
-    if -1 not in sizes and _joins_first(x.shape, y.shape):
+    if r.earlier:  # sizes that are free are known
+        sizes = _followed(r, x, sizes)
+    elif -1 not in sizes and _joins_first(x.shape, y.shape):
         sizes[0] = -1
     elif sizes[-1:] == [-1] and _splits_first(x.shape, y.shape) and not r.sizes_are_free:
         sizes[-1] = y.shape[-1]  # or it would take what another batch has more
     for axis, size in enumerate(y.shape):
-        kept = kept and axis < x.ndim and size == x.shape[axis] and size != 0
+        own = size if given[axis] == -1 else given[axis]
+        kept = kept and axis < x.ndim and size != 0 and r.keeps(x, axis, own)
         if kept and sizes[axis] != -1:
             sizes[axis] = 0
     if 0 in y.shape:
@@ -68,12 +84,16 @@ def _flatten(r: Recorder, y: Any, *, input: Any, start_dim: int, end_dim: int) -
     if start_dim == 1 and end_dim in (-1, input.ndim - 1):
         return r.node("Flatten", [r.name(input)], axis=1)
     joined = start_dim % max(input.ndim, 1)
-    return _reshape(r, y, input, [-1 if k == joined else n for k, n in enumerate(y.shape)])
+    sizes = r.sizes(input)
+    after = sizes[end_dim % max(input.ndim, 1) + 1 :]
+    return _reshape(r, y, input, [*sizes[:joined], -1, *after])
 
 
 @translates("unflatten")
-def _unflatten(r: Recorder, y: Any, *, input: Any, **_: Any) -> list[str]:
-    return _reshape(r, y, input, [*y.shape])
+def _unflatten(r: Recorder, y: Any, *, input: Any, dim: int, sizes: Any) -> list[str]:
+    own, axis = r.sizes(input), dim % input.ndim
+    parts = sizes if has_sizes(sizes) else y.shape[axis : axis + y.ndim - input.ndim + 1]
+    return _reshape(r, y, input, [*own[:axis], *parts, *own[axis + 1 :]])
 
 
 @translates("permute")

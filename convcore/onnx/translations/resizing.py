@@ -10,6 +10,7 @@ import numpy as np
 from convcore import arange, float32, int64
 from convcore.nn.functional import interpolate
 from convcore.onnx.errors import OnnxError
+from convcore.onnx.sizes import has_sizes
 from convcore.onnx.translation import (
     ints,
     like,
@@ -45,7 +46,8 @@ def _interpolate(
     else:
         (shape,) = r.node("Shape", [r.name(input)])
         batch = r.node("Slice", [shape, ints(r, [0]), ints(r, [2])])
-        wanted = ["", "", *r.node("Concat", [*batch, ints(r, outs)], axis=0)]
+        given = size if has_sizes(size) and isinstance(size, tuple | list) else outs
+        wanted = ["", "", *r.node("Concat", [*batch, ints(r, given)], axis=0)]
     return r.node(
         "Resize",
         [r.name(input), *wanted],
@@ -120,21 +122,21 @@ def _pixel_shuffle(r: Recorder, y: Any, *, input: Any, upscale_factor: int) -> l
 
 
 def _rearranged(
-    r: Recorder, y: Any, input: Any, parts: list[int], order: tuple[int, ...]
+    r: Recorder, y: Any, input: Any, parts: list[int], order: tuple[int, ...], sizes: list[int]
 ) -> list[str]:
-    """Split the axes after the batch into parts, transpose those, and join them to y's shape."""
-    if r.sizes_are_free:
-        raise OnnxError("where sizes are free")
-    split = r.node("Reshape", [r.name(input), r.constant([0, *parts], np.int64)])
+    """Split the axes after the batch into parts, transpose those, and join them to other sizes."""
+    split = r.node("Reshape", [r.name(input), ints(r, [0, *parts])])
     turned = r.node("Transpose", split, perm=order)
-    return r.node("Reshape", [*turned, r.constant([0, *y.shape[1:]], np.int64)])
+    return r.node("Reshape", [*turned, ints(r, [0, *sizes])])
 
 
 @translates("channel_shuffle")
 def _channel_shuffle(r: Recorder, y: Any, *, input: Any, groups: int) -> list[str]:
-    channels, *sizes = input.shape[1:]
+    channels, *sizes = r.sizes(input)[1:]
     rest = range(3, 3 + len(sizes))
-    return _rearranged(r, y, input, [groups, channels // groups, *sizes], (0, 2, 1, *rest))
+    return _rearranged(
+        r, y, input, [groups, channels // groups, *sizes], (0, 2, 1, *rest), [channels, *sizes]
+    )
 
 
 @translates("pixel_unshuffle")
@@ -142,6 +144,8 @@ def _pixel_unshuffle(r: Recorder, y: Any, *, input: Any, downscale_factor: int) 
     # SpaceToDepth has the new channels in another order: pixels first.
     if input.ndim != 4:
         raise OnnxError("without a batch")
-    factor, (_, height, width) = downscale_factor, y.shape[1:]
-    parts = [input.shape[1], height, factor, width, factor]
-    return _rearranged(r, y, input, parts, (0, 1, 3, 5, 2, 4))
+    factor, (_, channels, *both) = downscale_factor, r.sizes(input)
+    height, width = (size // factor for size in both)
+    parts = [channels, height, factor, width, factor]
+    sizes = [y.shape[1], height, width]
+    return _rearranged(r, y, input, parts, (0, 1, 3, 5, 2, 4), sizes)
