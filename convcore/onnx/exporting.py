@@ -96,8 +96,8 @@ def export(
     -----
     Sizes of free axes that a net reads are followed through +, -, \\*, // and %; where one becomes
     another number or the turns of a loop, the net is refused.  Where it compares sizes, it goes the
-    way that it goes at those of this run.  Pads are always
-    written out.  Loops are unrolled.  The model is checked by `onnx.checker`.
+    way that it goes at those of this run.  Pads are always written out.  Loops are unrolled.  The
+    model is checked by `onnx.checker`.
 
     Examples
     --------

@@ -221,4 +221,4 @@ def _numbers(recorder: Recorder, name: str) -> str:
 
 
 def _options(node: onnx.NodeProto, options: Sequence[onnx.AttributeProto]) -> str:
-    return f"{node.op_type}({', '.join(str(onnx.helper.printable_attribute(each)) for each in options)})"
+    return f"{node.op_type}({', '.join(map(str, map(onnx.helper.printable_attribute, options)))})"

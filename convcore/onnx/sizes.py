@@ -41,7 +41,7 @@ class FreeSize(int):
     expression: Expression
     values: tuple[int, ...]
 
-    def __new__(
+    def __new__(  # noqa: D102
         cls, value: int, expression: Expression = 0, values: tuple[int, ...] = ()
     ) -> FreeSize:
         new = int.__new__(cls, value)
