@@ -13,6 +13,7 @@ import convcore
 from convcore import utils
 
 NAME = "convcore.utils.tensorboard"
+MODULES = (NAME, f"{NAME}.writer")
 
 
 class Writer:
@@ -31,11 +32,13 @@ def package(monkeypatch):
 
     def put(found):
         monkeypatch.setitem(sys.modules, "tensorboardX", found)
-        monkeypatch.delitem(sys.modules, NAME, raising=False)
+        for name in MODULES:
+            monkeypatch.delitem(sys.modules, name, raising=False)
         monkeypatch.delattr(utils, "tensorboard", raising=False)
 
     yield put
-    sys.modules.pop(NAME, None)
+    for name in MODULES:
+        sys.modules.pop(name, None)
     vars(utils).pop("tensorboard", None)
 
 
@@ -50,6 +53,7 @@ def test_tensors_are_written_as_arrays(package):
     assert type(values["a"]) is np.ndarray and values["a"].tolist() == [1, 1]
     with pytest.raises(NotImplementedError, match=r"pictures\.graph"):
         writer.add_graph(convcore.nn.ReLU())
+    assert type(writer) is importlib.import_module(f"{NAME}.writer").SummaryWriter
 
 
 def test_the_package_that_is_missing_is_named(package):

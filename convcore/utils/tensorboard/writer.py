@@ -1,4 +1,4 @@
-"""PyTorch's `SummaryWriter`: that of the package tensorboardX, which is to be installed."""
+"""tensorboardX's writer of files for TensorBoard, which takes tensors."""
 
 from __future__ import annotations
 
