@@ -126,6 +126,7 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     load: Callable[..., Any]
     save: Callable[..., None]
     onnx: Any
+    compat: Any
     profiler: Any
     serialization: Any
     summary: Callable[..., Any]
@@ -150,7 +151,7 @@ _ROOMS = (
         "testing",
     ),
     "utils",
-    *("hub", "inference", "inspection", "models", "onnx", "profiler", "serialization"),
+    *("compat", "hub", "inference", "inspection", "models", "onnx", "profiler", "serialization"),
 )
 
 # Modules whose `__all__` is the package's own, as `convcore.zeros` is.  functions comes first: it

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from convcore._hints import hinted, no_batch
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
@@ -45,7 +46,14 @@ class PrepackedConv(Module):
     activation : 'relu', 'relu6', ('leaky_relu', slope) or None
     shared : Module, optional
         The activation's layer, if the net calls it elsewhere, too.
+
+    Attributes
+    ----------
+    needs_batch : bool
+        Whether one picture without the axis of a batch is refused, as by the batch norm before.
     """
+
+    needs_batch = False
 
     def __init__(
         self,
@@ -74,6 +82,11 @@ class PrepackedConv(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the activated convolution: (N, C_in, *sizes) to (N, C_out, *outs)."""
+        rank = getattr(input, "ndim", None)
+        if self.needs_batch and rank == self.prepacked.weight.ndim - 1:
+            allowed = f"{rank + 1}D"
+            error = ValueError(f"expected {allowed} input (got {rank}D input)")
+            raise hinted(error, no_batch(rank, allowed))
         # Not with NumPy's warnings off: that is another context, with other algorithms selected.
         try:
             result = wrap(self.prepacked(input._array))

@@ -13,6 +13,7 @@ from convcore import _misnamed, nn
 from convcore._dtype import bfloat16, float16
 from convcore._hints import hinted
 from convcore._tensor import Tensor
+from convcore.amp.autocast_mode import autocast, is_autocast_cpu_enabled
 from convcore.autograd.grad_mode import inference_mode, no_grad
 from convcore.engine.conv.algorithms.selection import selected
 from convcore.engine.conv.epilogue import Activation
@@ -93,6 +94,9 @@ def optimize_for_inference(
     0``), if any of its layers has hooks, or if plan and net differ on a second input (the first
     one, reversed).  Plans do not see later changes of the optimised net's weights, other tensors or
     modes.
+
+    Autocast does not reach it: what an optimised net computes in does not depend on how it was
+    called first, and ``precision='bf16'`` is the way to fewer bits.
 
     Fusing runs the net's code twice before the result is computed, and a plan more often: hooks of
     its layers run each time, for they may be part of what it computes.  Layers that are fused lose
@@ -194,7 +198,10 @@ class OptimizedModule(nn.Module):
         self._lock = threading.Lock()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the net's result, by a plan if there is one."""
+        """Return the net's result, by a plan if there is one; autocast is off meanwhile."""
+        if is_autocast_cpu_enabled():
+            with autocast("cpu", enabled=False):
+                return self.forward(*args, **kwargs)
         if self._precision is not None:
             with selected(precision=self._precision, matmul=self._precision):
                 return self._run(args, kwargs)
@@ -247,7 +254,11 @@ class OptimizedModule(nn.Module):
                 return
             # In float32, whatever later calls are in: folded weights are rounded to others.
             # And outside inference mode, in which no graph is recorded.
-            with selected(precision="none", matmul="none"), inference_mode(False):
+            with (
+                selected(precision="none", matmul="none"),
+                autocast("cpu", enabled=False),
+                inference_mode(False),
+            ):
                 exact = self._fuse(args)
             self._fused = True
             if self._precision is not None:
@@ -318,7 +329,9 @@ def _fused(trace: Trace, run: Run) -> dict[int, nn.Module]:
     bias = None if conv.bias is None else np.array(conv.bias._array)
     weight, bias = folded(conv.weight._array, bias, norm)
     steps = {name: getattr(conv, name) for name in ("stride", "padding", "dilation", "groups")}
-    replaced[id(conv)] = PrepackedConv(channels_last(weight), bias, steps, activation, shared)
+    made = PrepackedConv(channels_last(weight), bias, steps, activation, shared)
+    made.needs_batch = isinstance(norm, nn.BatchNorm2d | nn.BatchNorm3d)
+    replaced[id(conv)] = made
     return replaced
 
 

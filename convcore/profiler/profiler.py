@@ -98,6 +98,11 @@ class profile(KeywordHints):
         custom_trace_id_callback: Any = None,
         post_processing_timeout_s: float | None = None,
     ) -> None:
+        for one in activities or ():
+            if not isinstance(one, ProfilerActivity):
+                raise TypeError(
+                    f"activities are values such as ProfilerActivity.CPU, got {one!r:.99}"
+                )
         others = {str(one) for one in activities or ()} - {str(ProfilerActivity.CPU)}
         if others or use_cuda:
             warnings.warn(
@@ -109,6 +114,7 @@ class profile(KeywordHints):
         self._events: list[Event] = []
         self._recording: Recording | None = None
         self._step = ExitStack()
+        self._running = False
         self.step_num = 0
         self.current_action = self._action()
 
@@ -117,15 +123,19 @@ class profile(KeywordHints):
 
     def start(self) -> None:
         """Begin, as ``with`` does."""
+        self._running = True
         self._enter_step()
 
     def stop(self) -> None:
         """End, as ``with`` does; what was recorded is given to ``on_trace_ready``."""
+        self._running = False
         self._leave_step(ends=True)
         self.current_action = ProfilerAction.NONE
 
     def step(self) -> None:
-        """Say that the program's next step begins."""
+        """Say that the program's next step begins; after the end it does nothing."""
+        if not self._running:
+            return
         action = self.current_action
         self.step_num += 1
         self._leave_step(

@@ -561,3 +561,23 @@ def test_it_tells_whether_layers_were_fused():
     assert "1 of 1 convolutions fused" in repr(fast)
     fast = optimize_for_inference(Frozen(nn.Conv2d(3, 4, 3), nn.ReLU()), x)
     assert "0 of 1 convolutions fused" in repr(fast)
+
+
+def test_autocast_does_not_reach_an_optimised_net():
+    net, x = models.resnet8().eval(), convcore.rand(1, 3, 16, 16)
+    fast = optimize_for_inference(net)
+    with convcore.autocast("cpu"):
+        assert fast(x).dtype is convcore.float32
+        assert optimize_for_inference(net, x)(x).dtype is convcore.float32
+    expected = fast(x)
+    with convcore.autocast("cpu"):
+        assert fast(x).equal(expected)
+
+
+def test_one_picture_is_told_the_axis_of_the_batch():
+    net, x = models.resnet8().eval(), convcore.rand(1, 3, 16, 16)
+    fast = optimize_for_inference(net, x)
+    for one in (net, fast):
+        with pytest.raises(ValueError, match="expected 4D input") as caught:
+            one(x[0])
+        assert "x.unsqueeze(0)" in caught.value.__notes__[0]

@@ -13,6 +13,8 @@ import convcore
 from convcore import models, nn
 from convcore.inspection import pictures
 from convcore.inspection.pictures import _graphviz
+from convcore.inspection.reporting._boxes import boxes_of, edges_of
+from convcore.inspection.reporting._calls import calls_of
 
 TIMES, DOT, UNTIL = "\N{MULTIPLICATION SIGN}", "\N{MIDDLE DOT}", "\N{HORIZONTAL ELLIPSIS}"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -173,3 +175,32 @@ def test_optimized_net_is_refused_whose_costs_are_not_known():
 def test_other_arguments_are_refused(arguments, options, error, words):
     with pytest.raises(error, match=words):
         pictures.graph(*arguments, **options)
+
+
+def test_weights_come_from_nowhere():
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(1, 2, 3)
+            self.weight = nn.Parameter(convcore.ones(2, 2, 1, 1))
+
+        def forward(self, input):
+            return nn.functional.conv2d(self.conv(input), self.weight)
+
+    net, x = Own(), convcore.rand(1, 1, 5, 5)
+    calls = calls_of(net, lambda: net(x))
+    assert edges_of(calls, boxes_of(calls, 0)) == {(0, 1), (1, 2), (2, 3)}
+
+
+def test_a_net_of_onnx_is_a_chain_of_its_layers():
+    onnx = pytest.importorskip("onnx", reason="needs onnx: pip install 'convcore[onnx]'")
+    assert onnx
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(18, 2))
+    x = convcore.rand(1, 1, 5, 5)
+    loaded = convcore.onnx.export(net, (x,)).model_proto
+    loaded = convcore.onnx.load(loaded.SerializeToString())
+    calls = calls_of(loaded, lambda: loaded(x))
+    boxes = boxes_of(calls, 0)
+    n = len(boxes)
+    assert edges_of(calls, boxes) == {(k, k + 1) for k in range(n + 1)}
+    assert {box.kind(calls) for box in boxes} == {"costly", "plain"}

@@ -183,3 +183,18 @@ def test_a_net_given_to_a_profile_is_told_where_it_is_called():
         assert usage in "".join(caught.value.__notes__)
     with pytest.raises(TypeError, match="Did you mean 'with_stack'"):
         profile(with_stacks=True)
+
+
+def test_a_step_after_the_end_does_nothing():
+    with profile() as found:
+        convcore.ones(2) + 1
+    found.step()
+    assert counts(found) == {"aten::ones": 1, "aten::add": 1}
+    with profile() as again:
+        convcore.ones(2)
+    assert counts(again) == {"aten::ones": 1}
+
+
+def test_activities_are_pytorchs():
+    with pytest.raises(TypeError, match=r"ProfilerActivity\.CPU, got 'cpu'"):
+        profile(activities=["cpu"])

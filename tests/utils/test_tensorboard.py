@@ -20,7 +20,13 @@ class Writer:
     """What tensorboardX's has, as far as it is looked at here."""
 
     def __init__(self, log_dir=None):
-        self.log_dir, self.seen = log_dir, []
+        self.logdir, self.seen = log_dir, []
+
+    def add_scalar(self, *args):
+        self.seen.append(args)
+
+    def add_hparams(self, *args, **kwargs):
+        self.seen.append((*args, kwargs))
 
     def add_scalars(self, tag, values, global_step=None):
         self.seen.append((tag, values, global_step))
@@ -61,3 +67,19 @@ def test_the_package_that_is_missing_is_named(package):
     with pytest.raises(ModuleNotFoundError, match="pip install tensorboardX"):
         importlib.import_module(NAME)
     assert not hasattr(utils, "tensorboard")
+
+
+def test_pytorchs_other_arguments_are_taken(package):
+    made = types.ModuleType("tensorboardX")
+    made.SummaryWriter = Writer
+    package(made)
+    writer = importlib.import_module(NAME).SummaryWriter("runs")
+    assert writer.get_logdir() == "runs"
+    writer.add_scalar("loss", convcore.ones(()), 3, new_style=True)
+    writer.add_hparams({"lr": 0.1}, {"loss": convcore.ones(())}, run_name="one")
+    assert writer.seen == [
+        ("loss", np.ones(()), 3, None),
+        ({"lr": 0.1}, {"loss": np.ones(())}, {"name": "one", "global_step": None}),
+    ]
+    with pytest.raises(NotImplementedError, match="add_histogram"):
+        writer.add_tensor("t", convcore.ones(2))

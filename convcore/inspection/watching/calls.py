@@ -188,9 +188,9 @@ def _prefix(module: nn.Module, name: str) -> str | None:
 
 
 def is_own(module: nn.Module) -> bool:
-    """Return whether a module's class is one of convcore's layers."""
-    # The other name is that of classes in PyTorch's place: see compat/door.py.
-    return type(module).__module__.startswith(("convcore.nn.", "torch.nn."))
+    """Return whether a module's class is one of convcore's layers, or a node of ONNX."""
+    # torch is the name of classes in PyTorch's place: see compat/door.py.
+    return type(module).__module__.startswith(("convcore.nn.", "torch.nn.", "convcore.onnx.nodes"))
 
 
 def _has_tensors(value: Any) -> bool:

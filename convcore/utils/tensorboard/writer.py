@@ -22,6 +22,43 @@ __all__ = ["SummaryWriter"]
 class SummaryWriter(tensorboardX.SummaryWriter):
     """tensorboardX's writer of files for TensorBoard; it takes tensors, and writes no graphs."""
 
+    @property
+    def log_dir(self) -> str:
+        """The folder that is written into."""
+        return self.logdir
+
+    def get_logdir(self) -> str:
+        """Return the folder that is written into."""
+        return self.logdir
+
+    def add_scalar(
+        self,
+        tag: str,
+        scalar_value: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        new_style: bool = False,
+        double_precision: bool = False,
+    ) -> None:
+        """Write a number; the last two arguments, a format of files, are ignored."""
+        super().add_scalar(tag, _with_arrays(scalar_value), global_step, walltime)
+
+    def add_hparams(
+        self,
+        hparam_dict: dict[str, Any],
+        metric_dict: dict[str, Any],
+        hparam_domain_discrete: dict[str, list[Any]] | None = None,
+        run_name: str | None = None,
+        global_step: int | None = None,
+    ) -> None:
+        """Write settings and what they led to; the settings' domains are ignored."""
+        given = _with_arrays((hparam_dict, metric_dict))
+        super().add_hparams(*given, name=run_name, global_step=global_step)
+
+    def add_tensor(self, *args: Any, **kwargs: Any) -> None:
+        """Raise NotImplementedError."""
+        raise NotImplementedError("tensors are not written: add_histogram or convcore.save do so")
+
     def add_graph(self, *args: Any, **kwargs: Any) -> None:
         """Raise NotImplementedError."""
         raise NotImplementedError(
