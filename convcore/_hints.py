@@ -196,7 +196,8 @@ WRAP = "wrap it: nn.Parameter(tensor)"
 def not_a_tensor(value: Any) -> str:
     """Say how to make a tensor of something else."""
     if type(value).__module__ == "numpy":
-        return "make a tensor of the array: torch.from_numpy(x), and .float() for float32"
+        floats = ", and .float() for float32" if value.dtype == "float64" else ""
+        return f"make a tensor of the array: torch.from_numpy(x){floats}"
     if isinstance(value, type):
         return f"that is the class: make an object of it, {value.__name__}()"
     if isinstance(value, list | tuple) and any(map(_is_tensor, _flattened(value))):

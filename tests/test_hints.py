@@ -963,3 +963,10 @@ def test_a_checkpoint_is_put_on_no_device_that_is_not_there(place):
     assert hints(caught) == [hint(convcore.ones(2).to, "cuda")]
     for allowed in ("cpu", convcore.device("cpu"), None, {"cuda:0": "cpu"}, lambda one, _: one):
         assert convcore.load(file, map_location=allowed).tolist() == [1, 1]
+
+
+def test_arrays_of_whole_numbers_are_not_sent_to_floats():
+    scores = convcore.rand(2, 3)
+    given = hint(nn.functional.cross_entropy, scores, np.array([0, 1]))
+    assert given.endswith("torch.from_numpy(x)")
+    assert "float()" in hint(nn.functional.relu, np.zeros(2))
