@@ -347,7 +347,11 @@ class BuildKernels(build_ext):
                 setattr(compiler, name, without_absolute_rpath(getattr(compiler, name)))
         openmp_compile, openmp_link = openmp_flags(compiler)
         for extension in self.extensions:
-            extension.extra_compile_args = compile_flags(compiler.compiler_type) + openmp_compile
+            flags = compile_flags(compiler.compiler_type) + openmp_compile
+            # Modules of `runtime` hand work on and loop over no elements: small is as fast.
+            if compiler.compiler_type == "unix" and not DEBUG and ".runtime." in extension.name:
+                flags = [*flags, "-Os"]
+            extension.extra_compile_args = flags
             extension.extra_link_args = link_flags(compiler.compiler_type) + openmp_link
         self.check_extensions_list(self.extensions)
         (isa,) = (one for one in self.extensions if one.name.endswith("._isa"))
