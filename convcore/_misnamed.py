@@ -13,20 +13,26 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType, FrameType, FunctionType, ModuleType
-from typing import Any, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 from convcore._hints import hinted, nearest
 
 _Function = TypeVar("_Function", bound=Callable)
 
 
-def refuse_names(module: str) -> Callable[[str], Any]:
-    """Return a module's `__getattr__`, which is called for names that it has not."""
+def explain_names(room: str) -> None:
+    """Have a module, and what is loaded of the modules in it, explain names that they have not.
 
-    def __getattr__(name: str) -> Any:
-        raise missing_name(module, name)
+    To be called at its end.  Type checkers, which find misspelt names, do not see it.
+    """
+    for path, module in list(sys.modules.items()):
+        inside = path == room or path.startswith(f"{room}.")
+        if inside and "._" not in path and not hasattr(module, "__getattr__"):
+            module.__getattr__ = functools.partial(_refuse, path)  # type: ignore[method-assign]
 
-    return __getattr__
+
+def _refuse(module: str, name: str) -> NoReturn:
+    raise missing_name(module, name)
 
 
 def missing_name(module: str, name: str) -> AttributeError | ImportError:
@@ -84,7 +90,14 @@ def nearest_in(module: str, name: str) -> str:
     in_place = f"{name}_"  # Tensor.uniform_ for torch.uniform, which there is not
     if module == "convcore" and hasattr(found.Tensor, in_place):
         return f"Tensor.{in_place}"
-    return nearest(name, [one for one in dir(found) if not one.startswith("_")])
+    return nearest(name, _names_of(found))
+
+
+def _names_of(room: ModuleType) -> list[str]:
+    """Return the names that users look for in a module: not the modules that it was made of."""
+    found = [one for one in dir(room) if not one.startswith("_")]
+    listed = getattr(room, "__all__", found)
+    return [one for one in found if one in listed or type(vars(room).get(one)) is not ModuleType]
 
 
 def _is_imported_from(module: str) -> bool:
@@ -142,11 +155,20 @@ def hint_keyword(error: TypeError, function: Callable) -> None:
         return
     if found and found[1] == own:
         names = _keywords(plain.__code__)
-        meant = _meant(found[2], names)
-        hinted(error, f"did you mean {meant!r}?" if meant else f"it takes {', '.join(names)}")
+        hinted(error, _keyword_hint(found[2], names, plain.__code__))
     elif own and str(error).startswith(f"{own}() takes") and str(error).endswith("given"):
         usage = getattr(plain, "usage", "")  # of what is no call alone
         hinted(error, usage or f"its arguments are {', '.join(_keywords(plain.__code__))}")
+
+
+def _keyword_hint(word: str, names: Sequence[str], code: CodeType) -> str:
+    """Say which keyword was meant, or what there are."""
+    takes_any = code.co_flags & inspect.CO_VARARGS
+    several = code.co_varnames[code.co_argcount + code.co_kwonlyargcount] if takes_any else ""
+    if word == several:
+        return f"{word} stand one by one, without a keyword"
+    meant = _meant(word, names)
+    return f"did you mean {meant!r}?" if meant else f"it takes {', '.join(names)}"
 
 
 # NumPy's and Keras' names of arguments, and those that arguments have here.

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from concurrent import futures
 from typing import Any, Generic, TypeVar
 
+from convcore import _misnamed
+
 __all__ = ["Future", "collect_all", "wait_all"]
 
 _T = TypeVar("_T")
@@ -152,3 +154,6 @@ def collect_all(futures: list[Future]) -> Future[list[Future]]:
 def wait_all(futures: list[Future]) -> list[Any]:
     """Wait for all futures and return the list of their values; the first exception is raised."""
     return [future.wait() for future in collect_all(futures).wait()]
+
+
+_misnamed.explain_names(__name__)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+from convcore import _misnamed
 from convcore._hints import hinted as _hinted
 from convcore.serialization.load import load as _load
 
@@ -182,3 +183,6 @@ def _entry(folder: Path, name: str) -> Any:
     if not callable(function):
         raise RuntimeError(f"Cannot find callable {name} in hubconf")
     return function
+
+
+_misnamed.explain_names(__name__)

@@ -96,4 +96,5 @@ if not TYPE_CHECKING:  # which would find no misspelt names
         for name in __all__
         if name not in _WITHOUT
     )
-    __getattr__ = _misnamed.refuse_names(__name__)
+
+_misnamed.explain_names(__name__)

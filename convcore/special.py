@@ -5,8 +5,6 @@
 tensor(0.5000)
 """
 
-from typing import TYPE_CHECKING
-
 from convcore import _misnamed
 from convcore.functions.angles import sinc
 from convcore.functions.elementwise import erf, exp2, expm1, log1p
@@ -86,5 +84,4 @@ __all__ = [
     "zeta",
 ]
 
-if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _misnamed.refuse_names(__name__)
+_misnamed.explain_names(__name__)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _creation
+from convcore import _creation, _misnamed
 from convcore._dtype import dtype as _dtype
 from convcore._dtype import of as dtype_of
 from convcore._tensor import Tensor, channels_last, wrap
@@ -242,3 +242,6 @@ def _limits(dtype: np.dtype, low: float | None, high: float | None) -> tuple[flo
             f"{dtype_of(dtype)} only supports [{smallest}, {end})"
         )
     return min(max(low, smallest), end), min(max(high, smallest), end)
+
+
+_misnamed.explain_names(__name__)

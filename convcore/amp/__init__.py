@@ -5,6 +5,7 @@ float32, by PyTorch's lists for the CPU; parameters and their gradients stay flo
 scales losses and gradients as PyTorch's does.
 """
 
+from convcore import _misnamed
 from convcore.amp.autocast_mode import autocast as autocast
 from convcore.amp.autocast_mode import custom_bwd as custom_bwd
 from convcore.amp.autocast_mode import custom_fwd as custom_fwd
@@ -12,3 +13,5 @@ from convcore.amp.autocast_mode import is_autocast_available as is_autocast_avai
 from convcore.amp.grad_scaler import GradScaler as GradScaler
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+_misnamed.explain_names(__name__)

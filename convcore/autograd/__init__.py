@@ -40,7 +40,7 @@ look inside.
 Also: functional.py (Jacobians, Hessians), gradcheck.py (finite differences), anomaly_mode.py.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from convcore import _misnamed
 from convcore._tensor import Tensor
@@ -98,5 +98,4 @@ class Variable(metaclass=_VariableMeta):
         return tensor
 
 
-if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _misnamed.refuse_names(__name__)
+_misnamed.explain_names(__name__)

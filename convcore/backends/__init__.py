@@ -165,5 +165,4 @@ class _Convolutions:
 _misnamed.hint_methods("backends.conv", (_Convolutions,))
 conv = _Convolutions()
 
-if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _misnamed.refuse_names(__name__)
+_misnamed.explain_names(__name__)

@@ -6,7 +6,7 @@ of it there are, and to wait for it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from convcore import _misnamed
 from convcore._device import check_device as _check_device
@@ -58,5 +58,4 @@ def synchronize(device: Any = None) -> None:
     """Do nothing: every call is finished when it returns."""
 
 
-if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _misnamed.refuse_names(__name__)
+_misnamed.explain_names(__name__)

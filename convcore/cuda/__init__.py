@@ -6,7 +6,7 @@ caches "on all devices" without asking. Functions that need a device raise an er
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from convcore import _misnamed
 from convcore._device import check_device as _check_device
@@ -118,5 +118,4 @@ def synchronize(device: Any = None) -> NoReturn:
 current_device = init
 get_device_name = get_device_properties = synchronize
 
-if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _misnamed.refuse_names(__name__)
+_misnamed.explain_names(__name__)

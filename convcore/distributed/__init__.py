@@ -11,8 +11,6 @@ was killed. buffers.py has tensors as MPI sees them, buckets.py many gradients a
 how these are reduced in fewer bytes; _mpi.py MPI itself, alone.py what one process has instead.
 """
 
-from typing import TYPE_CHECKING
-
 from convcore import _misnamed
 from convcore.distributed.buckets import GradBucket as GradBucket
 from convcore.distributed.collectives import *
@@ -33,5 +31,4 @@ __all__ += _exchanges
 __all__ += _group
 __all__ += _messages
 
-if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _misnamed.refuse_names(__name__)
+_misnamed.explain_names(__name__)

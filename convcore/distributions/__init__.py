@@ -8,8 +8,6 @@ parameters, of gamma, beta and Dirichlet numbers implicit ones (Figurnov et al.,
 tensor(0.5623)
 """
 
-from typing import TYPE_CHECKING
-
 from convcore import _misnamed
 from convcore.distributions import constraints, kl_of_two_kinds, transforms  # noqa: F401
 from convcore.distributions.bernoulli import Bernoulli
@@ -119,5 +117,4 @@ __all__ = [
     "transforms",
 ]
 
-if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _misnamed.refuse_names(__name__)
+_misnamed.explain_names(__name__)

@@ -29,3 +29,5 @@ __all__ = [
 ]
 
 _misnamed.hint_keywords(__name__)
+
+_misnamed.explain_names(__name__)

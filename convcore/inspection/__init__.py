@@ -7,8 +7,6 @@ measures the time and memory of each module and operation, and
 all of it as one HTML page, and `convcore.inspection.pictures` draws parts of it.
 """
 
-from typing import TYPE_CHECKING
-
 from convcore import _misnamed
 from convcore.inspection import attribution, pictures
 from convcore.inspection.capturing import Capture, capture
@@ -45,5 +43,4 @@ __all__ = [
 
 _misnamed.hint_keywords(__name__)
 
-if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _misnamed.refuse_names(__name__)
+_misnamed.explain_names(__name__)

@@ -36,5 +36,4 @@ if not TYPE_CHECKING:  # type checkers understand the imports above, and no comp
         *modules.__all__,
     ]
 
-if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _misnamed.refuse_names(__name__)
+_misnamed.explain_names(__name__)

@@ -3,8 +3,6 @@
 They are defined in `convcore.functions`, a family a file.
 """
 
-from typing import TYPE_CHECKING
-
 from convcore import _misnamed
 from convcore.functions.activation import *  # noqa: F403
 from convcore.functions.attention import *  # noqa: F403
@@ -45,5 +43,4 @@ from convcore.nn import grad as grad
 
 __all__ = [name for name in dir() if name[0] != "_" and name not in ("TYPE_CHECKING", "grad")]
 
-if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _misnamed.refuse_names(__name__)
+_misnamed.explain_names(__name__)

@@ -52,3 +52,6 @@ if not TYPE_CHECKING:  # type checkers find the module, and misspelt names
         if name == "swa_utils":  # it needs nn, which training by plain functions does not
             return importlib.import_module("convcore.optim.swa_utils")
         raise _misnamed.missing_name(__name__, name)
+
+
+_misnamed.explain_names(__name__)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from convcore import _misnamed
 from convcore._creation import tensor
 from convcore._dtype import long
 from convcore._tensor import Tensor
@@ -271,3 +272,6 @@ class SWALR(LRScheduler):
             first = last if before == 1 else (lr - before * last) / (1 - before)
             lrs.append(last * now + first * (1 - now))
         return lrs
+
+
+_misnamed.explain_names(__name__)

@@ -23,4 +23,4 @@ __all__ = [
     "tensorboard_trace_handler",
 ]
 
-__getattr__ = _misnamed.refuse_names(__name__)
+_misnamed.explain_names(__name__)

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from convcore import autograd
+from convcore import _misnamed, autograd
 from convcore._tensor import Tensor
 from convcore.autograd.casting import Casting
 from convcore.autograd.casting import state as casting_state
@@ -348,3 +348,6 @@ def _composed(steps: list[Callable]) -> Callable:
         return input
 
     return run
+
+
+_misnamed.explain_names(__name__)

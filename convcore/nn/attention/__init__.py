@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 
+from convcore import _misnamed
+
 __all__ = ["SDPBackend", "sdpa_kernel"]
 
 
@@ -37,3 +39,6 @@ def sdpa_kernel(
             f"{type(backends).__name__}"
         )
     yield {}
+
+
+_misnamed.explain_names(__name__)

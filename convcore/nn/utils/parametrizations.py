@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from convcore import _misnamed
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.functions._support.naming import names_arguments
@@ -199,3 +200,6 @@ def orthogonal(
         orthogonal_map = "matrix_exp" if square else "householder"
     made = Orthogonal(weight, orthogonal_map, use_trivialization)
     return register_parametrization(module, name, made, unsafe=True)
+
+
+_misnamed.explain_names(__name__)

@@ -8,6 +8,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from convcore import _misnamed
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.nn.modules.container import ModuleDict, ModuleList
@@ -394,3 +395,6 @@ def transfer_parametrizations_and_params(
         for target, source in zip(own, chains[name]._originals(), strict=True):
             target.data = source.detach().clone()
     return to_module
+
+
+_misnamed.explain_names(__name__)

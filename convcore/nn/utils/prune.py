@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore import _misnamed
 from convcore._creation import ones_like
 from convcore._tensor import Tensor, wrap
 from convcore.functions.joining import cat
@@ -492,3 +493,6 @@ def remove(module: Module, name: str) -> Module:
 def is_pruned(module: Module) -> bool:
     """Return whether a tensor of the module, or of one inside it, is pruned."""
     return any(_hooks(one) for one in module.modules())
+
+
+_misnamed.explain_names(__name__)

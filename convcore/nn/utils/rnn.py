@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore import _dtype
+from convcore import _dtype, _misnamed
 from convcore._creation import as_tensor, full, tensor
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions._support.naming import names_arguments
@@ -342,3 +342,6 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """Return the sequences that were packed."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
+
+
+_misnamed.explain_names(__name__)

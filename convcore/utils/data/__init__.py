@@ -1,7 +1,5 @@
 """Datasets, samplers, collation and the DataLoader."""
 
-from typing import TYPE_CHECKING
-
 from convcore import _misnamed
 from convcore.utils.data._utils.collate import default_collate, default_convert
 from convcore.utils.data._utils.worker import get_worker_info
@@ -49,5 +47,4 @@ __all__ = [
     "random_split",
 ]
 
-if not TYPE_CHECKING:  # which would find no misspelt names
-    __getattr__ = _misnamed.refuse_names(__name__)
+_misnamed.explain_names(__name__)
