@@ -654,6 +654,10 @@ def test_missing_name_of_pytorch_is_explained(look, expected):
         (nn, "relu", "functional.relu"),
         (convcore, "Adam", "optim.Adam"),
         (inspection, "grad_cam", "attribution.grad_cam"),
+        (optim.lr_scheduler, "CosineLR", "CosineAnnealingLR"),
+        (nn.init, "kaiming_norm_", "kaiming_normal_"),
+        (nn.utils.prune, "random_unstructurd", "random_unstructured"),
+        (convcore.amp, "Scaler", "GradScaler"),
     ],
 )
 def test_modules_say_themselves_which_name_was_meant(room, name, meant):
@@ -817,6 +821,38 @@ MISPLACED = {
     "more than there are": (
         lambda: inspection.capture(nn.Linear(2, 3), "a", "b"),
         "its arguments are model, select, of",
+    ),
+    "a tuple of inputs": (
+        lambda: convcore.optimize_for_inference(nn.Linear(2, 3), (convcore.ones(1, 2),)),
+        "inputs stand one by one, as in a call of the net: optimize_for_inference(model, x)",
+    ),
+    "inputs by keyword": (
+        lambda: convcore.optimize_for_inference(nn.Linear(2, 3), example_inputs=convcore.ones(2)),
+        "example_inputs stand one by one, without a keyword",
+    ),
+    "a precision for an input": (
+        lambda: convcore.optimize_for_inference(nn.Linear(2, 3), "bf16"),
+        "bfloat16 has a keyword: optimize_for_inference(model, precision='bf16')",
+    ),
+    "a dtype for an input": (
+        lambda: convcore.optimize_for_inference(nn.Linear(2, 3), convcore.bfloat16),
+        "bfloat16 has a keyword",
+    ),
+    "all that was captured": (
+        lambda: inspection.pictures.feature_maps({"conv1": convcore.ones(1, 2, 3, 3)}),
+        "take one of what it holds: maps['conv1']",
+    ),
+    "steps that are none": (
+        lambda: inspection.pictures.histograms({"conv1": convcore.ones(1, 2, 3, 3)}),
+        "keep one of its tensors at each step, and give the list: found['conv1']",
+    ),
+    "sizes for an input of a model": (
+        lambda: convcore.onnx.export(nn.Linear(2, 3), (1, 2), io.BytesIO()),
+        "of random numbers it is torch.rand(1, 2)",
+    ),
+    "an array for an input of a model": (
+        lambda: convcore.onnx.export(nn.Linear(2, 3), np.ones((1, 2), "float32"), io.BytesIO()),
+        "make a tensor of the array: torch.from_numpy(x)",
     ),
     "sizes for an input": (
         lambda: inspection.report(nn.Linear(2, 3), (1, 2), "net.html"),

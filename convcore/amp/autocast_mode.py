@@ -14,6 +14,7 @@ from typing import Any
 from convcore import _device, _dtype, _misnamed
 from convcore.amp import _casts
 from convcore.autograd.casting import Casting, exchange, here
+from convcore.autograd.grad_mode import Uncalled
 from convcore.functions.casts import cast
 
 __all__ = [
@@ -42,7 +43,7 @@ _UNSUPPORTED = (
 )
 
 
-class autocast(_misnamed.KeywordHints, Casting):
+class autocast(_misnamed.KeywordHints, Casting, metaclass=Uncalled):
     """Mixed precision: a context, or decorator, in which functions choose their dtype.
 
     Convolutions, linear layers and matrix products cast float32 operands to the lower precision,
@@ -84,6 +85,8 @@ class autocast(_misnamed.KeywordHints, Casting):
     >>> layer.weight.dtype
     torch.float32
     """
+
+    _usual = '"cpu"'
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from convcore import amp
 class autocast(amp.autocast):
     """`convcore.amp.autocast` of a device that subclasses name."""
 
+    _usual = ""
     _device_type: ClassVar[str]
 
     def __init__(self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True):

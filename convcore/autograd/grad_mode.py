@@ -69,18 +69,23 @@ _SET: dict[bool, tuple] = {
 }
 
 
-class _Uncalled(type):
-    """The type of contexts whose error says so where their parentheses were forgotten."""
+class Uncalled(type):
+    """The type of contexts whose error says so where their parentheses were forgotten.
+
+    What mostly stands between the parentheses is ``_usual`` of the class.
+    """
 
     def __enter__(cls) -> NoReturn:
-        name = cls.__name__
-        raise TypeError(f"the context needs parentheses: with {name}(), got the class {name}")
+        name, usual = cls.__name__, getattr(cls, "_usual", "")
+        raise TypeError(
+            f"the context needs parentheses: with {name}({usual}), got the class {name}"
+        )
 
     def __exit__(cls, *_: Any) -> None:
         """Exist: Python looks for it before it enters."""
 
 
-class _Context(Restoring, metaclass=_Uncalled):
+class _Context(Restoring, metaclass=Uncalled):
     """A context manager that also decorates functions and generator functions.
 
     Subclasses set the mode in `_enter`; the mode before is restored at the end.

@@ -41,13 +41,15 @@ class Parser(argparse.ArgumentParser):
     def _refuse(self, rest: Sequence[str]) -> NoReturn:
         known = set(re.findall(r"--[a-z][a-z-]*", self.format_help())) - {"--help"}
         hints = "".join(nearest(word.partition("=")[0], known) for word in rest[:1])
-        hints = hints or self._option_of_numbers(rest)
+        hints = hints or self._option_of_numbers(rest) or self._option_of_name(rest[0])
         if not hints and any(action.dest == "program" for action in self._actions):
             hints = "; a program's own options stand after its name"
         self.error(f"unrecognized arguments: {' '.join(rest)}{hints}")
 
     def _option_of_numbers(self, rest: Sequence[str]) -> str:
         """Return a question that names the option for numbers such as 1,3,224,224, if it is one."""
+        if all(map(str.isdecimal, rest)):
+            return "; several numbers are one word, with commas and no spaces"
         for word in rest:
             if re.fullmatch(r"\d+(,\d+)+", word):
                 fitting = [
@@ -57,6 +59,16 @@ class Parser(argparse.ArgumentParser):
                 ]
                 return f"; did you mean {fitting[0]} {word}?" if len(fitting) == 1 else ""
         return ""
+
+    def _option_of_name(self, word: str) -> str:
+        """Return a question that names the options whose help speaks of a word."""
+        found = [
+            next(name for name in action.option_strings if name.startswith("--"))
+            for action in self._actions
+            if action.metavar and action.option_strings
+            if re.search(rf"[\s(]{re.escape(word)}(?=[\s,);]|$)", action.help or "")
+        ]
+        return f"; did you mean {' or '.join(f'{one} {word}' for one in found)}?" if found else ""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is no choice; argparse calls this for commands and options."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _misnamed, nn
-from convcore._dtype import bfloat16, float16
+from convcore._dtype import bfloat16, dtype, float16
 from convcore._hints import hinted
 from convcore._tensor import Tensor
 from convcore.amp.autocast_mode import autocast, is_autocast_cpu_enabled
@@ -138,8 +138,23 @@ groups=1, activation=relu)
         )
     optimized = OptimizedModule(model if inplace else _copy_of_net(model), precision)
     if example_inputs:
-        optimized.fuse(*example_inputs)
+        try:
+            optimized.fuse(*example_inputs)
+        except Exception as error:
+            if hint := _misplaced(example_inputs[0]):
+                error.__notes__ = []  # of a net's input, which it was not meant to be
+                hinted(error, hint)
+            raise
     return optimized
+
+
+def _misplaced(first: Any) -> str:
+    """Say how what stands first after the net is given, where the net does not take it."""
+    if isinstance(first, tuple | list):
+        return "inputs stand one by one, as in a call of the net: optimize_for_inference(model, x)"
+    if isinstance(first, str | dtype):
+        return "bfloat16 has a keyword: optimize_for_inference(model, precision='bf16')"
+    return ""
 
 
 def _copy_of_net(model: nn.Module) -> nn.Module:

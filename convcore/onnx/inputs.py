@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from convcore import Tensor
-from convcore._hints import INPUTS_SECOND, hinted
+from convcore._hints import INPUTS_SECOND, hinted, input_of_sizes, not_a_tensor
 from convcore.onnx.naming import distinct, named
 from convcore.onnx.nesting import Place, leaves, shown
 
@@ -26,7 +26,7 @@ def as_call(args: Any, kwargs: Any = None) -> tuple[tuple[Any, ...], dict[str, A
     if not isinstance(args, Tensor | tuple | list | dict):
         raise hinted(
             TypeError(f"export(): args have to be tensors, got {type(args).__name__}"),
-            INPUTS_SECOND if isinstance(args, str | os.PathLike) else "",
+            INPUTS_SECOND if isinstance(args, str | os.PathLike) else not_a_tensor(args),
         )
     if not isinstance(kwargs, Mapping | None):
         kind = type(kwargs).__name__
@@ -78,9 +78,12 @@ class Inputs:
             if isinstance(leaf, Tensor):
                 places.append(place)
             elif not isinstance(leaf, _FIXED):
-                raise TypeError(
-                    "export(): args have to be tensors, or numbers, strings or None, which stay as "
-                    f"they are; {shown(place)} is {type(leaf).__name__}"
+                raise hinted(
+                    TypeError(
+                        "export(): args have to be tensors, or numbers, strings or None, which "
+                        f"stay as they are; {shown(place)} is {type(leaf).__name__}"
+                    ),
+                    not_a_tensor(leaf),
                 )
         usual = distinct("_".join(map(str, place)) for place in places)
         self.names = dict(zip(places, named("input", names, usual), strict=True))
@@ -94,7 +97,10 @@ class Inputs:
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"the arguments do not fit forward{self._signature}: {error}") from None
+            raise hinted(
+                TypeError(f"the arguments do not fit forward{self._signature}: {error}"),
+                input_of_sizes(args),
+            ) from None
         if defaults:
             bound.apply_defaults()
         found = dict(bound.arguments)

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from convcore._hints import hinted
 from convcore._misnamed import KeywordHints
+from convcore.autograd.grad_mode import Uncalled
 from convcore.inspection.profiling import _chrome_trace
 from convcore.profiler.averages import EventList, averages
 from convcore.profiler.recording import Event, Recording, region
@@ -40,7 +41,7 @@ def supported_activities() -> set[ProfilerActivity]:
     return {ProfilerActivity.CPU}
 
 
-class profile(KeywordHints):
+class profile(KeywordHints, metaclass=Uncalled):
     """Record the functions that this thread calls, their backward passes, and named regions.
 
     Parameters

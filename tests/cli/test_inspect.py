@@ -69,6 +69,7 @@ def test_an_array_of_another_dtype_gets_a_hint_for_files(said, tmp_path):
         (["net.pt"], "name the net, as in `convcore inspect resnet18 --weights net.pt`"),
         (["net.py"], "net.py is a program: have it print convcore.summary(net, (1, 3, 224, 224))"),
         (["lenet", "--input", "1,1,3,3"], "cannot take [1, 1, 3, 3]"),
+        (["lenet", "--input", "28,28"], "; --input is N,C,H,W, as 1,1,28,28"),
         (["lenet", "--input", "0,1"], "--input: must be sizes above 0"),
         (["lenet", "--input", "x.txt"], "is no .npy file"),
         (["lenet", "-i", "x.npy"], "--input: No such file or directory: x.npy"),

@@ -86,6 +86,8 @@ def test_a_demos_help_lists_its_own_options_alone(subject, capsys):
         (["bench", "--isa", "avx"], "did you mean avx2?"),
         (["summary", "lenet", "1,1,28,28"], "did you mean --input 1,1,28,28?"),
         (["summary", "lenet", "--shape", "1,1,28,28"], "did you mean --input 1,1,28,28?"),
+        (["plan", "1", "3", "32"], "several numbers are one word, with commas and no spaces"),
+        (["bench", "lenet"], "did you mean --suite lenet or --nets lenet?"),
         (["demo", "maps", "--weight=x", "--epoch", "3"], "convcore demo maps: error"),
     ],
 )

@@ -11,7 +11,7 @@ from typing import Any
 from convcore.cli.errors import UsageError, require_place, seed
 from convcore.cli.models.files import axes_of, one_line, open_model, open_with_zeros
 from convcore.cli.models.pictures import SUFFIXES, height_and_width, read_picture, resize_hint
-from convcore.cli.models.summary import default_sizes, maker, sizes
+from convcore.cli.models.summary import default_sizes, designed_for, maker, sizes
 
 
 def add_command(commands: argparse._SubParsersAction) -> None:
@@ -92,6 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
         axes = [axis for one in expected for axis in _axes(one)]
         hint = resize_hint(Path(arguments.input or ""), axes, arguments.size)
         other = _dtype_hint(arguments.input, given, model)
+        if not arguments.model.endswith(".onnx") and _is_sizes(arguments.input or ""):
+            other = other or designed_for(arguments.model)
         why = f"{error}; {other}" if other else one_line(error)
         raise UsageError(f"{arguments.model} cannot take {shown}{hint}: {why}") from None
     print(f"Saved to {written}, {written.stat().st_size / 1e3:.0f} kB")

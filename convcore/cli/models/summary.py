@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         model = maker(arguments.model)().to(dtype)
         given = arguments.input or default_sizes(arguments.model)
         shown = list(given)
-        designed = f"; --input is N,C,H,W, as {','.join(map(str, default_sizes(arguments.model)))}"
+        designed = f"; {designed_for(arguments.model)}"
     try:
         found = inspection.summary(model, given, dtype=dtype, depth=arguments.depth)
     except (RuntimeError, ValueError) as error:
@@ -110,6 +110,11 @@ def maker(name: str) -> Any:
 def default_sizes(name: str) -> tuple[int, ...]:
     """Return the shape of one image of the size that a net of convcore.models is designed for."""
     return _SHAPES.get(name, _PHOTOGRAPH)
+
+
+def designed_for(name: str) -> str:
+    """Say what --input is, by the example of what a net of convcore.models is designed for."""
+    return f"--input is N,C,H,W, as {','.join(map(str, default_sizes(name)))}"
 
 
 def sizes(text: str) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +42,14 @@ _OF_A_NET = {
 }
 
 
+def _one_of(value: Any, name: str) -> str:
+    """Say which one to take of a net's tensors, or of a mapping of them by name."""
+    if isinstance(value, Module):
+        return _OF_A_NET.get(name, "")
+    first = next(iter(value), "") if isinstance(value, Mapping) else ""
+    return f"take one of what it holds: {name}[{first!r}]" if first else ""
+
+
 def array_of(value: Any, name: str, ndims: tuple[int, ...]) -> np.ndarray:
     """Return a tensor or array as an array of floats.
 
@@ -54,7 +63,7 @@ def array_of(value: Any, name: str, ndims: tuple[int, ...]) -> np.ndarray:
         kind = type(value).__name__ if array.dtype == object else array.dtype
         raise hinted(
             TypeError(f"{name} must be a tensor or array of numbers, got {kind}"),
-            _OF_A_NET.get(name, "") if isinstance(value, Module) else "",
+            _one_of(value, name),
         )
     if array.ndim not in ndims or not array.size:
         ranks = " or ".join(map(str, ndims))

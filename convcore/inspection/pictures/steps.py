@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from convcore._hints import hinted
 from convcore.inspection.pictures._drawing import array_of, figure_of
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ def histograms(
     of other bins is shared out by the parts of its bins that lie in the new ones. The line joins
     the medians.
     """
+    if isinstance(steps, Mapping):
+        first = next(iter(steps), "name")
+        raise hinted(
+            TypeError(f"steps must be a sequence of tensors, got {type(steps).__name__}"),
+            f"keep one of its tensors at each step, and give the list: found[{first!r}]",
+        )
     if not len(steps):
         raise ValueError("steps: there are none")
     places = np.arange(len(steps)) if numbers is None else np.asarray(numbers, float)
