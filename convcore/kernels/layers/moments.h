@@ -22,12 +22,21 @@
     T lanes[LINE_LANES];                                                          \
     STORE(lanes, vector)
 
-/* Of at least one element. Sums are of the differences to the first element, in T: runs are short.
+/* The middle one of the first element, the last and one between: a lone zero is far from the mean. */
+static inline T OF(middle)(const T *v, ptrdiff_t count)
+{
+    const T a = v[0], b = v[count / 2], c = v[count - 1];
+    const T low = a < b ? a : b, high = a < b ? b : a, most = high < c ? high : c;
+    return low < most ? most : low;
+}
+
+/* Of at least one element. Sums are of the differences to one of them, in T: runs are short.
  * Comparisons with NaN are false, so limits are those of the other elements; and NaN are counted
  * only where the sum is one, as of opposite infinities it is too. */
 static void OF(moments)(const void *from, ptrdiff_t count, convcore_moments *found)
 {
-    const T *v = from, shift = v[0] - v[0] == 0 ? v[0] : 0; /* 0 for NaN and infinities */
+    const T *v = from, near = OF(middle)(v, count);
+    const T shift = near - near == 0 ? near : 0; /* 0 for NaN and infinities */
     const LINE one = SPREAD(1);
     LINE sum[SIDE], square[SIDE], least[SIDE], largest[SIDE], zeros[SIDE];
     UNROLLED for (int k = 0; k < SIDE; k++) {
