@@ -479,14 +479,14 @@ def state_keys(
         inner = state.get(key)
         if isinstance(inner, Mapping) and missing[0] in inner:
             return f"the state is inside: load_state_dict(checkpoint[{key!r}])"
-    prefix = _prefix(missing, unexpected)
+    prefix = prefix_of(missing, unexpected)
     if prefix:
         return (
             f"the keys have the prefix {prefix!r}"
             f"{', of nn.DataParallel' if prefix == 'module.' else ''}: "
             f"{{key.removeprefix({prefix!r}): value for key, value in state_dict.items()}}"
         )
-    prefix = _prefix(unexpected, missing)
+    prefix = prefix_of(unexpected, missing)
     if prefix:
         return (
             f"the module's keys have the prefix {prefix!r}, which the state's have not: "
@@ -500,7 +500,7 @@ def state_keys(
     return f"is {', '.join(meant)}?" if meant else ""
 
 
-def _prefix(short: Sequence[str], long: Sequence[str]) -> str:
+def prefix_of(short: Sequence[str], long: Sequence[str]) -> str:
     """Return what stands before each of the short keys in the long ones; '' if there is none."""
     found = next((key for key in long if key.endswith(f".{short[0]}")), "")
     prefix = found.removesuffix(short[0])

@@ -99,4 +99,27 @@ def test_weights_that_stand_twice_in_a_checkpoint_are_not_chosen(said, tmp_path)
     state = convcore.models.lenet().state_dict()
     convcore.save({"model": state, "average": state}, tmp_path / "last.pt")
     code, _, errors = said("lenet", "--weights", "last.pt")
-    assert code == 2 and "load_state_dict(checkpoint['model'])" in errors
+    assert code == 2 and "has several states, 'model', 'average': save the one" in errors
+
+
+def test_weights_are_found_behind_a_prefix(said, tmp_path):
+    state = {
+        f"module.{name}": one * 0 for name, one in convcore.models.lenet().state_dict().items()
+    }
+    for number, saved in enumerate((state, {"epoch": 3, "model": state})):
+        convcore.save(saved, tmp_path / f"{number}.pt")
+        assert said("lenet", "--weights", f"{number}.pt")[0] == 0
+        assert "all 0" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_weights_of_another_net_are_told_by_their_first_keys(said, tmp_path):
+    state = convcore.models.lenet().state_dict()
+    convcore.save({**state, "head.weight": convcore.ones(2)}, tmp_path / "more.pt")
+    convcore.save(convcore.models.resnet8().state_dict(), tmp_path / "other.pt")
+    ours, theirs = said("lenet", "--weights", "more.pt"), said("lenet", "--weights", "other.pt")
+    assert ours[0] == theirs[0] == 2 and max(len(ours[2]), len(theirs[2])) < 300
+    assert ours[2].endswith("is of another net than lenet: only more.pt has 'head.weight'\n")
+    assert "only other.pt has 'bn1.weight', 'bn1.bias' and " in theirs[2]
+    wrong = {name: one[:1] for name, one in state.items()}
+    convcore.save(wrong, tmp_path / "wrong.pt")
+    assert "size mismatch for conv1.weight" in said("lenet", "--weights", "wrong.pt")[2]

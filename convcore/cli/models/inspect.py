@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import pickle
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ from convcore.cli.errors import UsageError, require_place, seed
 from convcore.cli.models.files import axes_of, one_line, open_model, open_with_zeros
 from convcore.cli.models.pictures import SUFFIXES, height_and_width, read_picture, resize_hint
 from convcore.cli.models.summary import default_sizes, designed_for, maker, sizes
+from convcore.cli.models.weights import load_weights
 
 
 def add_command(commands: argparse._SubParsersAction) -> None:
@@ -126,22 +125,10 @@ def _model(arguments: argparse.Namespace) -> tuple[Any, tuple[Any, ...]]:
         return net, tuple(map(axes_of, infos))
     model = maker(arguments.model)()
     if arguments.weights is not None:
-        try:
-            model.load_state_dict(_state(convcore.load(arguments.weights), model))
-        except (OSError, RuntimeError, TypeError, ValueError, pickle.UnpicklingError) as error:
-            raise UsageError(f"--weights: {one_line(error)}") from None
+        load_weights(model, arguments.model, arguments.weights)
     given = arguments.input
     wanted = _sizes(given) if given and _is_sizes(given) else default_sizes(arguments.model)
     return model, (convcore.zeros(wanted),)
-
-
-def _state(found: Any, model: Any) -> Any:
-    """Return the net's state in a checkpoint of a training, where one entry alone has its keys."""
-    own = model.state_dict().keys()
-    if not isinstance(found, Mapping) or own & found.keys():
-        return found
-    inside = [one for one in found.values() if isinstance(one, Mapping) and own & one.keys()]
-    return inside[0] if len(inside) == 1 else found
 
 
 def _input(arguments: argparse.Namespace, expected: tuple[Any, ...]) -> tuple[Any, ...]:

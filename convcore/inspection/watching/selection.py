@@ -108,10 +108,10 @@ def _glob(pattern: str) -> Callable[[str, Any], bool]:
 def nearest_of(wanted: str, names: Iterable[str]) -> str:
     """Return words about the names that are most like one: empty if there are none."""
     names = sorted(names)
-    found = _hints.nearest(wanted, names)
-    if found:
+    close = [name for name in names if wanted in re.split(r"[./]", name)]
+    if not close and (found := _hints.nearest(wanted, names)):
         return f"; is {found!r} meant?"
-    close = [name for name in names if name.startswith(f"{wanted}[") or name.endswith(f".{wanted}")]
+    close = close or [name for name in names if name.startswith(f"{wanted}[")]
     shown = (close or names)[:6]
     more = ", ..." if len(close or names) > 6 else ""
     return f"; there are {', '.join(shown)}{more}" if shown else ""
