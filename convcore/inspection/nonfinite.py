@@ -146,12 +146,12 @@ class find_nan:
         # It called no function that is seen, as layers of optimized nets: it counts as one.
         if entered.calls == self._calls:
             given, operation = list(_floats(args)), type(module).__name__
-            where = _Where(entered.name, operation, _line(), [_Range(one) for one in given])
+            where = _Where(entered.name, operation, _line(), self._ranges(given))
             self._look_at(where, _floats(result), given, args, entered.start)
 
     def _called(self, function: Callable, name: str, args: tuple, kwargs: dict) -> Any:
         given = list(_floats((args, kwargs)))
-        before = [_Range(tensor) for tensor in given]
+        before = self._ranges(given)
         start = next_number()
         result = function(*args, **kwargs)
         results = list(_floats(result))
@@ -162,6 +162,10 @@ class find_nan:
         where = _Where(module, name.strip("_"), _line(), before)
         self._look_at(where, results, given, (*args, *kwargs.values()), start)
         return result
+
+    def _ranges(self, given: Iterable[Tensor]) -> list[_Range]:
+        """Return what tensors have, under the net's names for them."""
+        return [_Range(tensor, self._tensors.get(id(tensor), "")) for tensor in given]
 
     def _look_at(
         self, where: _Where, results: Iterable[Tensor], given: list, args: tuple, start: int
@@ -175,13 +179,13 @@ class find_nan:
     def _check(self, where: _Where, made: _Range, given: list[Tensor], args: tuple) -> None:
         """Raise if a result is not finite and its inputs were."""
         for tensor, one in zip(given, where.inputs, strict=True):
-            name = self._tensors.get(id(tensor))
-            if one.nan and made.nan:
-                what = f"its parameter {name}" if name else "one of its inputs"
-                raise where.error(f"gets NaN: {what} has it already")
             learned = isinstance(tensor, nn.Parameter)  # a buffer may be a mask of -inf
-            if name and learned and self._inf and one.inf and (made.inf or made.nan):
-                raise where.error(f"gets an infinity: its parameter {name} has it already")
+            if one.nan and made.nan:
+                kind = "parameter" if learned else "buffer"
+                what = f"its {kind} {one.name}" if one.name else "one of its inputs"
+                raise where.error(f"gets NaN: {what} has it already")
+            if one.name and learned and self._inf and one.inf and (made.inf or made.nan):
+                raise where.error(f"gets an infinity: its parameter {one.name} has it already")
         infinite = any(one.inf for one in where.inputs) or any(map(_is_infinite, args))
         if made.nan:
             raise where.error("made NaN")
@@ -212,11 +216,12 @@ class _Entered(NamedTuple):
 
 
 class _Range:
-    """What an array has: its limits, and how many elements are NaN or infinite."""
+    """What an array has: its limits, and how many elements are NaN or infinite; and its name."""
 
-    __slots__ = ("inf", "limits", "nan", "text")
+    __slots__ = ("inf", "limits", "name", "nan", "text")
 
-    def __init__(self, tensor: Tensor) -> None:
+    def __init__(self, tensor: Tensor, name: str = "") -> None:
+        self.name = name
         array = np.asarray(tensor._array)
         finite = np.isfinite(array)
         self.nan = self.inf = 0
@@ -252,7 +257,9 @@ class _Where:
         code = linecache.getline(file, number).strip()
         place = f"{self.module}.{self.operation}" if self.module else self.operation
         lines = [f"{place} {what}", f"  in {file}:{number}" + (f": {code}" if code else "")]
-        lines += [f"  input {k}: {one}" for k, one in enumerate(self.inputs)]
+        for k, one in enumerate(self.inputs):
+            named = f", {one.name}" if one.name else ""
+            lines.append(f"  input {k}{named}: {one}")
         lines += [f"  gradient {k}: {one}" for k, one in enumerate(grads or ())]
         text, line = "\n".join(lines), f"{file}:{number}"
         return NonFiniteError(text, self.module, self.operation, line, grads is not None)

@@ -84,6 +84,15 @@ def test_what_was_there_before_is_named():
         net(convcore.ones(1, 2))
 
 
+def test_a_buffer_is_named_where_it_stands_among_the_inputs():
+    net = nn.Sequential(nn.BatchNorm1d(2)).eval()
+    net[0].running_var[1] = float("nan")
+    with pytest.raises(inspection.NonFiniteError) as caught, inspection.find_nan(net):
+        net(convcore.ones(3, 2))
+    assert "its buffer 0.running_var has it already" in str(caught.value)
+    assert "input 2, 0.running_var: float32 2: 1 to 1, 1 NaN" in str(caught.value)
+
+
 def test_an_infinite_parameter_is_named_and_a_mask_is_not():
     class Masked(nn.Module):
         def __init__(self):
