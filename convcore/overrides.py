@@ -262,6 +262,9 @@ def _intercepted(function: Callable) -> Callable:
     return wrapped
 
 
+_WRAPPED = _intercepted(_intercepted).__code__  # all wrappers have it
+
+
 def _watched(wrapped: Callable, function: Callable, args: tuple, kwargs: dict) -> Any:
     """Give a call to the innermost watcher, which is off meanwhile."""
     watchers = _state.watchers
@@ -478,20 +481,33 @@ def _is_public(owner: Any, name: str, value: Any) -> bool:
 
 
 def intercepted(function: Any) -> Any:
-    """Return what stands in a public function's place while functions are wrapped, or the same."""
-    if not _before or not isinstance(function, types.FunctionType):
+    """Return what stands in a public function's place now: its wrapper while there is one."""
+    return interceptable(function) if _before else function
+
+
+def interceptable(function: Any) -> Any:
+    """Return the wrapper of a public function, for who keeps it while others come and look.
+
+    What is none, or has a wrapper already, stays as it is.
+    """
+    if not isinstance(function, types.FunctionType):
         return function
     if not f"{function.__module__}.".startswith(_DEFINED_IN):
         return function
     own = function.__name__
-    for place in _before:
+    for place in _places:
         if place.plain.get(own) is function:
             return place.wrapped[own]
-    for place in _before:  # under another name, as torch.absolute
+    for place in _places:  # under another name, as torch.absolute
         for name, plain in place.plain.items():
             if plain is function:
                 return place.wrapped[name]
     return function
+
+
+def is_wrapper(function: types.FunctionType) -> bool:
+    """Return whether a function is the wrapper of a public one, of whatever time."""
+    return function.__code__ is _WRAPPED
 
 
 def uninstall() -> None:

@@ -81,6 +81,8 @@ class Facade(types.ModuleType):
             return self._below(name, there)
         if isinstance(value, type):
             _Door.relabel(value)
+        if isinstance(value, types.FunctionType):
+            value = overrides.interceptable(value)  # found once, for all who will look at calls
         if isinstance(value, type | types.FunctionType):
             self.__dict__[name] = value  # the next time it is found at once
         return value

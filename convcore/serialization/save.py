@@ -9,11 +9,12 @@ import sys
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from convcore import _misnamed
+from convcore import _misnamed, overrides
 from convcore._device import device
 from convcore._dtype import bfloat16
 from convcore._dtype import dtype as _dtype
@@ -211,6 +212,8 @@ class _Writer(_Pickler):
             self._save_call(_Name("torch", "Size"), tuple(obj))
         elif isinstance(obj, device):
             self._save_call(_Name("torch", "device"), str(obj))
+        elif isinstance(obj, FunctionType) and overrides.is_wrapper(obj):
+            self.save(_Name(obj.__module__, obj.__qualname__))  # by the name of what it wraps
         elif isinstance(obj, np.generic) and _is_pythons(obj):
             self.save(obj.item())
         else:

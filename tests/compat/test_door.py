@@ -278,6 +278,49 @@ print(kept.jit.is_scripting(), kept.fx.Graph, kept.ops.torchvision.nms.__name__)
     assert (done.stdout, done.stderr) == ("False <stand-in for torch.fx.Graph> nms\n", "")
 
 
+def test_nets_that_were_called_after_the_context_are_seen(tmp_path):
+    (tmp_path / "nets.py").write_text("""
+import torch
+import torch.nn.functional as F
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(1, 2, 3)
+        self.last = torch.sigmoid
+
+    def forward(self, x):
+        return self.last(torch.log(F.relu(self.conv(x)) + 1))
+""")
+    done = python(f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+import io
+import convcore
+from convcore import inspection
+with convcore.compat.as_torch():
+    import nets
+net, x = nets.Net(), convcore.rand(1, 1, 5, 5)
+expected = net(x)  # which looks the functions up
+with inspection.capture(net) as found:
+    net(x)
+print(list(found))
+with inspection.find_nan(net):
+    try:
+        net(x - float("inf"))
+    except inspection.NonFiniteError as error:
+        print(error.operation)
+file = io.BytesIO()
+convcore.save(net, file)
+file.seek(0)
+again = convcore.load(file, weights_only=False)
+print(convcore.equal(again(x), expected), again.last is convcore.sigmoid)
+""")
+    assert done.returncode == 0, done.stderr
+    seen = ["conv", "relu", "add", "log", "sigmoid", "output"]
+    assert done.stdout.splitlines() == [str(seen), "conv2d", "True True"]
+
+
 def test_a_loader_is_pytorchs_which_has_no_state(tmp_path):
     # By which Lightning, for one, would take it for torchdata's.
     printed = run(
