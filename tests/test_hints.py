@@ -21,7 +21,7 @@ from against_torch import same_error
 
 import convcore
 from convcore import inspection, nn, optim
-from convcore.utils.data import DataLoader, Dataset
+from convcore.utils.data import DataLoader, Dataset, TensorDataset
 
 
 def hint(action, *args, **kwargs):
@@ -838,13 +838,31 @@ MISPLACED = {
         lambda: convcore.optimize_for_inference(nn.Linear(2, 3), convcore.bfloat16),
         "bfloat16 has a keyword",
     ),
+    "a layer without maps": (
+        lambda: inspection.attribution.grad_cam(
+            convcore.models.lenet(), convcore.rand(1, 1, 28, 28), "fc1"
+        ),
+        "the last of the layers that put out maps is 'conv2_drop'",
+    ),
+    "an array for a dataset": (
+        lambda: TensorDataset(np.zeros(3, "float32")),
+        "make a tensor of the array: torch.from_numpy(x)",
+    ),
+    "one tensor for an LSTM's state": (
+        lambda: nn.LSTM(3, 4)(convcore.rand(5, 2, 3), convcore.rand(1, 2, 4)),
+        "the state of an LSTM is a pair, (h_0, c_0)",
+    ),
+    "an LSTM's state for a GRU": (
+        lambda: nn.GRU(3, 4)(convcore.rand(5, 2, 3), (convcore.rand(1, 2, 4),) * 2),
+        "the state of a GRU or RNN is one tensor, h_0",
+    ),
     "all that was captured": (
         lambda: inspection.pictures.feature_maps({"conv1": convcore.ones(1, 2, 3, 3)}),
         "take one of what it holds: maps['conv1']",
     ),
     "steps that are none": (
         lambda: inspection.pictures.histograms({"conv1": convcore.ones(1, 2, 3, 3)}),
-        "keep one of its tensors at each step, and give the list: found['conv1']",
+        "one step's is a list of one: [found['conv1']]",
     ),
     "sizes for an input of a model": (
         lambda: convcore.onnx.export(nn.Linear(2, 3), (1, 2), io.BytesIO()),

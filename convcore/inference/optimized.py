@@ -29,6 +29,7 @@ from convcore.inference.layers import (
 )
 from convcore.inference.plan_cache import PlanCache
 from convcore.inference.validation import agree, copy_of, differences
+from convcore.random.generator import fork_rng, get_rng_state, set_rng_state
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
@@ -273,12 +274,14 @@ class OptimizedModule(nn.Module):
                 selected(precision="none", matmul="none"),
                 autocast("cpu", enabled=False),
                 inference_mode(False),
+                fork_rng(),
             ):
                 exact = self._fuse(args)
             self._fused = True
             if self._precision is not None:
                 forget_packed(self.model)
-                found = differences(exact, self.forward(*_copies(args)))
+                with fork_rng():
+                    found = differences(exact, self.forward(*_copies(args)))
                 self.difference, self.mean_difference = found
         memory.empty_cache()  # of the runs, which took more than later ones
 
@@ -286,6 +289,7 @@ class OptimizedModule(nn.Module):
         """Fuse layers unless that changes what the net returns; return that."""
         for parameter in self.model.parameters():
             parameter.requires_grad_(parameter.is_floating_point())
+        state = get_rng_state()  # from which the net draws the same numbers again
         trace = _traced(self.model, args)
         layers = {id(layer): layer for layer in self.model.modules()}
         replaced: dict[int, nn.Module] = {}
@@ -293,6 +297,7 @@ class OptimizedModule(nn.Module):
             if _runs_as(run.layer, _CONVOLUTIONS):
                 replaced.update(_fused(trace, run))
         _replace(self.model, replaced)
+        set_rng_state(state)
         if not self._still_returns(trace.results, args):
             _replace(self.model, {id(new): layers[old] for old, new in replaced.items()})
         for parameter in self.model.parameters():

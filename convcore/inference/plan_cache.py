@@ -23,6 +23,7 @@ from convcore.inference.plan_builder import UnplannedError
 from convcore.inference.validation import agree, other_like
 from convcore.nn import Module
 from convcore.nn.modules._hooks import is_watched
+from convcore.random.generator import fork_rng
 
 # Kinds of inputs with a cached plan; the oldest is evicted first.
 MOST_KINDS = 4
@@ -94,8 +95,9 @@ class PlanCache:
     def _add(self, key: Any, input: Tensor) -> Kind | None:
         """Make and cache the plan for a kind of input, and evict the oldest kind of too many."""
         made = None
-        # Errors of the net itself are raised when it is called without a plan.
-        with contextlib.suppress(Exception):
+        # Errors of the net itself are raised when it is called without a plan. Random numbers are
+        # drawn once more for the result; not the same in both runs here, which a plan might keep.
+        with contextlib.suppress(Exception), fork_rng():
             made = self._plan_for(input)
         memory.empty_cache()  # of the runs, which took more than the plan's
         with self._lock:

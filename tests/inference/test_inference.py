@@ -581,3 +581,28 @@ def test_one_picture_is_told_the_axis_of_the_batch():
         with pytest.raises(ValueError, match="expected 4D input") as caught:
             one(x[0])
         assert "x.unsqueeze(0)" in caught.value.__notes__[0]
+
+
+class Sampling(nn.Module):
+    """A convolution, and a sample around each of its means, as in a variational autoencoder."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 2, 3)
+
+    def forward(self, x):
+        mean = self.conv(x).mean((2, 3))
+        return mean + convcore.randn_like(mean)
+
+
+def test_a_net_that_draws_numbers_is_fused_and_draws_the_same():
+    net, x = Sampling().eval(), convcore.rand(3, 1, 8, 8)
+    fast = optimize_for_inference(net)
+    for _ in range(2):
+        convcore.manual_seed(0)
+        expected = [net(x) for _ in range(2)]
+        convcore.manual_seed(0)
+        for one in expected:
+            assert convcore.allclose(fast(x), one, atol=1e-5)
+    assert "1 of 1 convolutions fused" in repr(fast)
+    assert not convcore.equal(fast(x), fast(x))

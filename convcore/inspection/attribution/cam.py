@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import numpy as np
 
 from convcore import nn
+from convcore._hints import hinted
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.differentiate import grad
+from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.graph import GradientEdge, get_gradient_edge
 from convcore.inspection.attribution._batches import MEMORY, by_chunks
 from convcore.inspection.attribution._run import (
@@ -185,16 +188,22 @@ def _maps(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a layer's output in one call, and its gradient."""
     calls: list[tuple[GradientEdge, np.ndarray]] = []
+    unfit: list[str] = []
 
     def see(module: nn.Module, args: tuple, output: object) -> None:
         if not isinstance(output, Tensor) or output.dim() < 3:
             what = getattr(output, "shape", type(output).__name__)
-            raise ValueError(f"the layer's output must be (N, C, *sizes), got {what}")
+            unfit.append(f"the layer's output must be (N, C, *sizes), got {what}")
+            raise ValueError(unfit[0])
         if output.requires_grad:  # copied: what comes after it may change it in place
             calls.append((get_gradient_edge(output), output._array.copy()))
 
-    with layer.register_forward_hook(see):
-        score = scores(model(fresh(images).clone()), target, chosen)
+    try:
+        with layer.register_forward_hook(see):
+            score = scores(model(fresh(images).clone()), target, chosen)
+    except ValueError as error:
+        hinted(error, _last_with_maps(model, images) if unfit else "")
+        raise
     check_recorded(score, model)
     if not -len(calls) <= call < len(calls):
         raise ValueError(f"the layer was called {len(calls)} times, there is no call {call}")
@@ -203,6 +212,23 @@ def _maps(
     if found is None:
         raise RuntimeError("the score does not depend on this call of the layer")
     return maps, found._array
+
+
+def _last_with_maps(model: nn.Module, images: Tensor) -> str:
+    """Say which layer without layers inside is the last to put out maps of an image's axes."""
+    found: list[str] = []
+    with contextlib.ExitStack() as hooks:
+        for name, module in model.named_modules():
+
+            def see(_: nn.Module, args: tuple, output: object, name: str = name) -> None:
+                if isinstance(output, Tensor) and output.dim() > 2 and max(output.shape[2:]) > 1:
+                    found.append(name)
+
+            if name and next(module.children(), None) is None:
+                hooks.enter_context(module.register_forward_hook(see))
+        with no_grad():
+            model(fresh(images).clone())
+    return f"the last of the layers that put out maps is {found[-1]!r}" if found else ""
 
 
 def _pixels(array: np.ndarray) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from convcore._hints import hinted
 from convcore.inspection.pictures._drawing import array_of, figure_of
+from convcore.nn import Module
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,11 +49,10 @@ def histograms(
     of other bins is shared out by the parts of its bins that lie in the new ones. The line joins
     the medians.
     """
-    if isinstance(steps, Mapping):
-        first = next(iter(steps), "name")
+    if isinstance(steps, Mapping | Module):
         raise hinted(
             TypeError(f"steps must be a sequence of tensors, got {type(steps).__name__}"),
-            f"keep one of its tensors at each step, and give the list: found[{first!r}]",
+            f"one step's is a list of one: {_first_of(steps)}",
         )
     if not len(steps):
         raise ValueError("steps: there are none")
@@ -71,6 +71,13 @@ def histograms(
     ax.legend()
     drawn.colorbar(image, label="square root of the share of elements")
     return drawn
+
+
+def _first_of(given: Any) -> str:
+    """Return what a list of one step's tensor may be, of a capture, a net or statistics."""
+    if isinstance(given, Module):
+        return "[net.conv1.weight]"
+    return "[statistics]" if "histogram" in given else f"[found[{next(iter(given), 'conv1')!r}]]"
 
 
 def _counted(one: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from convcore import _misnamed
 from convcore._creation import empty, zeros
+from convcore._hints import hinted
 from convcore._tensor import Tensor
 from convcore.autograd.casting import here
 from convcore.functions.casts import lowered
@@ -194,7 +195,11 @@ class RNNBase(Module):
     def _check_ranks(self, hx: State, batched: bool) -> None:
         """Raise unless the states have a batch axis where the input has."""
         rank = 3 if batched else 2
-        ranks = [x.dim() for x in hx]
+        try:
+            ranks = [x.dim() for x in hx]
+        except AttributeError as error:
+            hinted(error, "the state of a GRU or RNN is one tensor, h_0; an LSTM's is (h_0, c_0)")
+            raise
         if any(one != rank for one in ranks):
             lead = f"For {'batched 3-D' if batched else 'unbatched 2-D'} input, "
             if len(hx) == 1:
@@ -482,5 +487,9 @@ class LSTM(RNNBase):
             PackedSequence
         hx : h_0 (layers * directions, N, proj_size or hidden_size), c_0 (..., hidden_size); or None
         """
-        state = None if hx is None else (hx[0], hx[1])
+        try:
+            state = None if hx is None else (hx[0], hx[1])
+        except IndexError as error:
+            hinted(error, "the state of an LSTM is a pair, (h_0, c_0)")
+            raise
         return self._run(input, state)  # type: ignore[return-value]  # two states, of an LSTM

@@ -63,6 +63,8 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     ------
     AssertionError
         The tensors have different numbers of rows.
+    TypeError
+        One is no tensor.
 
     Examples
     --------
@@ -75,6 +77,13 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     tensors: tuple[Tensor, ...]
 
     def __init__(self, *tensors: Tensor) -> None:
+        for number, one in enumerate(tensors):
+            if not callable(getattr(one, "size", None)):
+                kind = type(one).__name__
+                raise _hints.hinted(
+                    TypeError(f"TensorDataset(): tensors[{number}] must be Tensor, got {kind}"),
+                    _hints.not_a_tensor(one),
+                )
         if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
             rows = ", ".join(str(tensor.size(0)) for tensor in tensors)
             raise _hints.hinted(
