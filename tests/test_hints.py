@@ -1008,6 +1008,23 @@ def test_a_model_in_onnxs_format_is_told_its_reader():
         assert "convcore.onnx.load" in hint(convcore.load, file, weights_only=False)
 
 
+def test_an_array_in_numpys_format_is_told_its_reader(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, np.ones(3))
+    assert "torch.from_numpy(numpy.load(file))" in hint(convcore.load, path)
+    assert "torch.from_numpy(numpy.load(file))" in hint(convcore.load, path, weights_only=False)
+
+
+def test_files_opened_as_text_are_told_the_mode(tmp_path):
+    path = tmp_path / "a.pt"
+    with open(path, "w") as file:
+        assert "open(path, 'wb')" in hint(convcore.save, {}, file)
+    convcore.save({"a": convcore.ones(2)}, path)
+    with open(path) as file, pytest.raises(TypeError, match="opened in binary mode") as caught:
+        convcore.load(file)
+    assert hints(caught) == ["Hint: open it by open(path, 'rb')"]
+
+
 @pytest.mark.parametrize("place", ["cuda", "cuda:0", convcore.device("cuda")])
 def test_a_checkpoint_is_put_on_no_device_that_is_not_there(place):
     file = io.BytesIO()

@@ -20,6 +20,7 @@ PICKLE = "data.pkl"
 STORAGES = "data/"
 BYTE_ORDER = "byteorder"
 VERSION = "version"
+CONSTANTS = "constants.pkl"  # of programs alone, TorchScript's
 
 # Elements that NumPy has no type for: bfloat16, as bits, and bytes whose type the tensors say.
 BFLOAT16 = np.dtype("V2")

@@ -44,7 +44,16 @@ def of_head(head: bytes, named: str) -> str:
     return "safetensors" if is_cut_off else "torch"
 
 
-def is_onnx(head: bytes) -> bool:
+def of_others(head: bytes) -> tuple[str, str]:
+    """Return what a file is that others read, and what reads it; empty texts if not known."""
+    if _is_onnx(head):
+        return "a model in ONNX's format", "convcore.onnx.load(file), which returns the net"
+    if head.startswith(b"\x93NUMPY"):
+        return "an array in NumPy's format", "torch.from_numpy(numpy.load(file))"
+    return "", ""
+
+
+def _is_onnx(head: bytes) -> bool:
     """Return whether a file begins as ONNX models do.
 
     That is the number of the format's version, and behind it the writer's name, the graph, or the

@@ -102,9 +102,10 @@ def load(
         if kind == "zip":
             archived = stack.enter_context(zipfile.ZipFile(file))
             kind = "npz" if _is_npz(archived, named) else "torch"
-        if formats.is_onnx(head) and kind == "torch":
-            error = CheckpointError("it is no checkpoint, but a model in ONNX's format")
-            raise hinted(error, _ONNX)
+        other, reader_of_it = formats.of_others(head) if kind == "torch" else ("", "")
+        if other:
+            error = CheckpointError(f"it is no checkpoint, but {other}")
+            raise hinted(error, f"read it with {reader_of_it}")
         formats.check_asked(format, kind)
         if kind == "safetensors":
             return safetensors.read(file)
@@ -190,9 +191,10 @@ def _first_bytes(file: Any, count: int) -> bytes:
     """Return the first bytes of a file, which is left where it stood, or, at its end, rewound."""
     if not hasattr(file, "read"):
         raise TypeError(f"f: expected a path or a seekable binary file, got {type(file).__name__}")
-    first = file.read(count)
+    first = None if isinstance(file, io.TextIOBase) else file.read(count)  # decodes what it reads
     if not isinstance(first, bytes):
-        raise TypeError("f: expected a file that is opened in binary mode, got one of text")
+        text = "f: expected a file that is opened in binary mode, got one of text"
+        raise hinted(TypeError(text), "open it by open(path, 'rb')")
     if first:
         file.seek(-len(first), os.SEEK_CUR)
         return first
@@ -216,6 +218,8 @@ def _load_archive(
     file: Any, opened: zipfile.ZipFile, reader: Callable[..., Any], kinds: set[np.dtype]
 ) -> Any:
     records = archive.Records(file, opened)
+    if archive.CONSTANTS in records.names():
+        raise CheckpointError(safe.SCRIPTED)
     records.check_order()
     pickled = records.read(archive.PICKLE)
     return reader(io.BytesIO(pickled), len(pickled), _noting(records.storage, kinds)).load()
@@ -322,9 +326,8 @@ class _CodeReader(_Names, _Unpickler):
             for part in name.split("."):
                 value = getattr(value, part)
         except (ImportError, AttributeError):
-            raise CheckpointError(
-                f"{module}.{name} is not read: convcore has nothing of that name"
-            ) from None
+            nothing = f"{module}.{name} is not read: convcore has nothing of that name"
+            raise CheckpointError(safe.unread(module, name) or nothing) from None
         return value
 
     def _of_a_program(self, module: str, name: str) -> Any:
@@ -334,7 +337,6 @@ class _CodeReader(_Names, _Unpickler):
             raise hinted(error, _NO_CLASS) from None
 
 
-_ONNX = "read it with convcore.onnx.load(file), which returns the net"
 _NO_CLASS = (
     "a whole net is read only where its class is: write torch.save(net.state_dict(), file) there, "
     "and load that into a net that you make"

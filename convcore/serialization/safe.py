@@ -86,29 +86,35 @@ _NOT_READ = {
     "_rebuild_device_tensor_from_cpu_tensor": "a tensor of another device: save its cpu()",
 }
 _TYPES = ("float8", "float4", "complex32", "qint", "quint", "uint", "int", "bits")
+
+
+def unread(module: str, name: str) -> str:
+    """Say what convcore never reads, trusted or not, if a name tells that it is there; else ''."""
+    if module == "torch._utils" and name in _NOT_READ:
+        return f"it holds {_NOT_READ[name]}"
+    if module == "torch" and name.startswith(_TYPES):
+        return f"it holds tensors of torch.{name}, which are not read: cast them in PyTorch first"
+    return ""
+
+
 _AS_WEIGHTS = (
-    "in PyTorch, torch.save(torch.load(file, weights_only=False).state_dict(), 'weights.pt') keeps "
-    "its weights alone, which are read"
+    "in PyTorch, torch.save({}.state_dict(), 'weights.pt') keeps its weights alone, which are read"
+)
+_OF_NET = _AS_WEIGHTS.format("torch.load(file, weights_only=False)")
+SCRIPTED = (
+    "it is a TorchScript archive, a program, which convcore does not read: "
+    f"{_AS_WEIGHTS.format('torch.jit.load(file)')}"
 )
 
 
 def _advice(module: str, name: str) -> str:
-    """Return a sentence about what a name says is in the file."""
+    """Return a sentence about the code that a name says is in the file."""
     path = f"{module}.{name}"
     if module.startswith("torch.nn."):
-        return f"It holds a whole module, {path}, which is code: {_AS_WEIGHTS}."
+        return f"It holds a whole module, {path}, which is code: {_OF_NET}."
     if module.startswith("torch.optim."):
         return f"It holds a whole {path}, which is code: save its state_dict()."
-    if module.startswith("__torch__"):
-        scripted = _AS_WEIGHTS.replace(
-            "torch.load(file, weights_only=False)", "torch.jit.load(file)"
-        )
-        return f"It is a TorchScript program: {scripted}."
-    if module == "torch._utils" and name in _NOT_READ:
-        return f"It holds {_NOT_READ[name]}."
-    if module == "torch" and name.startswith(_TYPES):
-        return f"It holds tensors of {path}, which are not read: cast them in PyTorch first."
-    return ""
+    return "" if module == "builtins" else f"If it is of a whole module: {_OF_NET}."
 
 
 def found(module: str, name: str) -> Any:
@@ -122,16 +128,14 @@ def found(module: str, name: str) -> Any:
     for known in (path, f"convcore{path[5:]}" if path.startswith("torch.") else path):
         if known in _allowed:
             return _allowed[known]
-    is_builtin = path.startswith("builtins.")
+    if why := unread(module, name):
+        raise CheckpointError(why)
     path = path.removeprefix("builtins.")
-    last = _advice(module, name)
-    if not last and not is_builtin:
-        last = f"If it is of a whole module: {_AS_WEIGHTS}."
     raise CheckpointError(
         "Weights only load failed. Only tensors, numbers, strings and containers of them are read. "
         f"WeightsUnpickler error: Unsupported global: GLOBAL {path} was not an allowed global by "
         f"default. Please use `torch.serialization.add_safe_globals([{path}])` or the "
         f"`torch.serialization.safe_globals([{path}])` context manager to allowlist this global if "
         "you trust this class/function, or weights_only=False, which runs any code in the file, if "
-        f"you trust whoever wrote it. {last}".rstrip()
+        f"you trust whoever wrote it. {_advice(module, name)}".rstrip()
     )

@@ -97,6 +97,9 @@ def save(
         text = "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
         swapped = isinstance(obj, str | os.PathLike)
         raise hinted(AttributeError(text), OBJECT_FIRST if swapped else "")
+    if isinstance(f, io.TextIOBase):
+        error = TypeError("write() argument must be str, not bytes")
+        raise hinted(error, "open the file by open(path, 'wb')")
     kind = formats.of_name(f, format)
     if kind == "safetensors":
         written = safetensors.content(obj, metadata)

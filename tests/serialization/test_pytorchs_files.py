@@ -170,6 +170,12 @@ def test_storages_alone(torch, zipped):
     assert list(found[0]) == [1, 2] and bytes(found[1]) == struct.pack("2f", 1, 2)
 
 
+FLOAT8 = (
+    r"^[^:]*: it holds tensors of torch.float8_e4m3fn, which are not read: cast them in PyTorch "
+    "first$"
+)
+
+
 def refusals(torch):
     weight = torch.nn.Parameter(torch.ones(2))
     return {
@@ -180,7 +186,7 @@ def refusals(torch):
             r"a quantized tensor: save its dequantize\(\)",
         ),
         "meta": (torch.ones(2, device="meta"), "which has no values"),
-        "float8": (torch.ones(2).to(torch.float8_e4m3fn), "torch.float8_e4m3fn, which are not"),
+        "float8": (torch.ones(2).to(torch.float8_e4m3fn), FLOAT8),
         "qint8": (torch.qint8, "torch.qint8, which are not read"),
         "module": (
             torch.nn.Sequential(torch.nn.Linear(1, 1)),
@@ -204,11 +210,26 @@ def test_what_is_no_data_or_no_tensor_of_ours_is_named(torch, kind, zipped):
         load(written(torch, {"a": obj}, zipped))
 
 
+@forms
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_no_tensor_of_ours_is_named_to_who_trusts_the_file_too(torch, zipped):
+    file = written(torch, [torch.ones(2).to(torch.float8_e4m3fn)], zipped)
+    with pytest.raises(CheckpointError, match=FLOAT8):
+        convcore.load(file, weights_only=False)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_programs_are_named(torch, tmp_path):
     torch.jit.script(torch.nn.Linear(1, 1)).save(str(tmp_path / "a.pt"))
-    with pytest.raises(CheckpointError, match=r"TorchScript program: .*torch\.jit\.load\(file\)"):
-        load(tmp_path / "a.pt")
+    torch.jit.trace(torch.nn.Linear(1, 1), torch.ones(1)).save(str(tmp_path / "b.pt"))
+    says = (
+        r"': it is a TorchScript archive, a program, which convcore does not read: in PyTorch, "
+        r"torch\.save\(torch\.jit\.load\(file\)\.state_dict\(\), 'weights\.pt'\)"
+    )
+    for file in ("a.pt", "b.pt"):
+        for weights_only in (True, False):
+            with pytest.raises(CheckpointError, match=says):
+                convcore.load(tmp_path / file, weights_only=weights_only)
 
 
 # Without PyTorch.
