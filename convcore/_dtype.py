@@ -193,6 +193,8 @@ def as_numpy(kind: Any = None) -> np.dtype:
         return _OF_PYTHON[kind]
     if isinstance(kind, np.dtype) or (isinstance(kind, type) and issubclass(kind, np.generic)):
         return of(np.dtype(kind)).numpy
+    if hasattr(kind, "refuse"):  # a name of a dtype that PyTorch has
+        kind.refuse()
     raise _hints.hinted(
         TypeError(f"argument 'dtype' must be torch.dtype, not {type(kind).__name__}"),
         _hints.dtype_name(kind) if isinstance(kind, str) else "",

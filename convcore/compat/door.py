@@ -69,7 +69,7 @@ class Facade(types.ModuleType):
                 return self._below(name, path)
         except errors.MissingModuleError as error:  # of a package that it needs
             raise errors.MissingAttributeError(str(error), name=name) from error
-        if inert.is_inert(path):
+        if inert.has_stand_in(path):
             return self._kept(name, inert.stand_in(path))
         raise errors.missing_attribute(self.__name__, name)
 
@@ -138,7 +138,7 @@ def fallback(sources: Sequence[types.ModuleType], name: str) -> Any:
 def find(path: str) -> list[types.ModuleType]:
     """Return the modules that stand for a module `torch.X`; none if there is no such module."""
     return _imported(real(path)) or (
-        [types.ModuleType(path, errors.explain(path))] if inert.is_inert(path) else []
+        [types.ModuleType(path, errors.explain(path))] if inert.has_stand_in(path) else []
     )
 
 

@@ -34,25 +34,29 @@ class MissingLibraryError(NotInConvcoreError, OSError):
 
 def missing_attribute(module: str, name: str) -> AttributeError:
     """Return the error of a name that a module, or a class such as torch.Tensor, has not."""
-    if names.is_public(module, name):
-        return MissingAttributeError(explain(f"{module}.{name}"), name=name)
+    path = f"{module}.{name}"
+    if names.is_public(module, name) or names.is_module(path):
+        return MissingAttributeError(explain(path), name=name)
+    if use := scope.of_others(path):
+        return MissingAttributeError(f"{module} has no attribute {name!r}; {use}", name=name)
     if meant := _meant(module, name):
         return MissingAttributeError(f"{module} has no attribute {name!r}{meant}", name=name)
-    if scope.reason(f"{module}.{name}"):
-        return MissingAttributeError(explain(f"{module}.{name}"), name=name)
+    if scope.reason(path):
+        return MissingAttributeError(explain(path), name=name)
     if name.startswith("_"):
-        return MissingAttributeError(_private(f"{module}.{name}"), name=name)
-    return MissingAttributeError(
-        f"{module} has no attribute {name!r}, neither in convcore nor in PyTorch {names.VERSION}",
-        name=name,
-    )
+        return MissingAttributeError(_private(path), name=name)
+    return MissingAttributeError(f"{module} has no attribute {name!r}{_where(module)}", name=name)
+
+
+def _where(module: str) -> str:
+    """Say of which library it is known that it has no such name: not all of PyTorch is listed."""
+    listed = module in names.public()
+    return f", neither in convcore nor in PyTorch {names.VERSION}" if listed else " in convcore"
 
 
 def not_usable(path: str) -> NotUsableError:
     """Return the error of a stand-in that is called."""
-    module, _, name = path.rpartition(".")
-    meant = "" if names.is_public(module, name) else _meant(module, name)
-    return NotUsableError(f"there is no {path}{meant}" if meant else explain(path))
+    return NotUsableError(explain(path))
 
 
 def _meant(module: str, name: str) -> str:
@@ -84,15 +88,15 @@ def missing_module(path: str) -> ModuleNotFoundError:
     module, _, name = path.rpartition(".")
     if names.is_module(path) or names.is_public(module, name):
         return MissingModuleError(explain(path), name=module)
+    if use := scope.of_others(path):
+        return MissingModuleError(f"there is no {path}; {use}", name=module)
     if meant := _meant(module, name):
         return MissingModuleError(f"there is no {path}{meant}", name=module)
     if scope.reason(path):
         return MissingModuleError(explain(path), name=module)
     if "._" in path:
         return MissingModuleError(_private(path), name=module)
-    return MissingModuleError(
-        f"there is no {path}, neither in convcore nor in PyTorch {names.VERSION}", name=module
-    )
+    return MissingModuleError(f"there is no {path}{_where(module)}", name=module)
 
 
 def _private(path: str) -> str:

@@ -6,7 +6,7 @@ raises `NotUsableError`, which says what it is and why convcore has it not.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from convcore.compat import errors, names
 
@@ -49,6 +49,11 @@ def is_inert(path: str) -> bool:
     return any(path == name or path.startswith(f"{name}.") for name in MODULES)
 
 
+def has_stand_in(path: str) -> bool:
+    """Return whether a name is in a module of stand-ins, and PyTorch has it as far as is known."""
+    return is_inert(path) and not names.is_unknown(path)
+
+
 class Inert(type):
     """The class of stand-ins, which are classes so that programs can inherit from them."""
 
@@ -69,6 +74,10 @@ class Inert(type):
             return stand_in(f"{cls._path}()")
         if cls.__name__ in _ANSWERS:
             return _ANSWERS[cls.__name__]
+        raise errors.not_usable(cls._path)
+
+    def refuse(cls) -> NoReturn:
+        """Raise the error of a dtype's stand-in that is used."""
         raise errors.not_usable(cls._path)
 
     def __enter__(cls) -> Any:

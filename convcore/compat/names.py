@@ -21,6 +21,13 @@ def is_public(module: str, name: str) -> bool:
     return name in public().get(module, ())
 
 
+def is_unknown(path: str) -> bool:
+    """Return whether PyTorch has no such name in a module whose names are listed."""
+    module, _, name = path.rpartition(".")
+    known = is_public(module, name) or is_module(path)
+    return module in public() and name[:1] != "_" and not known
+
+
 def is_module(path: str) -> bool:
     """Return whether PyTorch has this public module."""
     return path in public()["modules"]

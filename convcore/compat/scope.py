@@ -118,8 +118,9 @@ _INSTEAD = {
     "storage_type": "untyped_storage()",
     "volatile": "torch.no_grad()",
     **dict.fromkeys(("geqrf", "orgqr", "ormqr"), "torch.linalg.qr"),
-    **{name: f"torch.linalg.{name}" for name in ("eig", "lstsq", "solve")},
+    **{name: f"torch.linalg.{name}" for name in ("eig", "lstsq", "matrix_rank", "solve")},
     "symeig": "torch.linalg.eigh",
+    **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "torch.linalg.svd"),
     **dict.fromkeys(("frobenius_norm", "nuclear_norm"), "torch.linalg.matrix_norm"),
     **{name: f"torch.nn.{name}" for name in ("ModuleDict", "ParameterDict")},
     "Container": "torch.nn.Module",
@@ -141,20 +142,31 @@ _INSTEAD = {
     },
     "IterDataPipe": "torch.utils.data.IterableDataset",
     "MapDataPipe": "torch.utils.data.Dataset",
+    **{f"int{bits}": "torch.int8" for bits in range(1, 8)},
+    **{f"uint{bits}": "torch.uint8" for bits in range(1, 8)},
+    "float4_e2m1fn_x2": "torch.bfloat16",
+}
+# And instead of dtypes that can be named, and not used, under `convcore run`.
+DTYPES = {
+    "complex32": "torch.complex64",
+    **{f"float8_{n}": "torch.bfloat16" for n in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")},
+    "float8_e8m0fnu": "torch.bfloat16",
 }
 
 
 def instead(path: str) -> str:
     """Return what to use instead of a missing name such as 'torch.geqrf'; '' if unknown."""
-    return _INSTEAD.get(path.rpartition(".")[2], "")
+    name = path.rpartition(".")[2]
+    return _INSTEAD.get(name) or DTYPES.get(name, "")
 
 
-# Names of NumPy's and Keras' that PyTorch has under another, or not at all.
+# Names of NumPy's, Keras' and early PyTorch's that PyTorch has under another, or not at all.
 _OF_OTHERS = {
     "array": "torch.tensor",
     "astype": "x.to(dtype)",
     "copy": "x.clone()",
     "expand_dims": "torch.unsqueeze",
+    "gels": "torch.linalg.lstsq",
     "invert": "torch.bitwise_not",
     "nn.AveragePooling2D": "nn.AvgPool2d",
     "nn.BatchNormalization": "nn.BatchNorm2d",

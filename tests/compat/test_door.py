@@ -134,6 +134,51 @@ Library("mine", "DEF").define("f(Tensor x) -> Tensor")
     assert printed.splitlines() == ["a tracer 4 6 False True", "False False True"]
 
 
+def test_a_dtype_that_is_a_stand_in_names_another_where_it_is_used(tmp_path):
+    printed = run(
+        """
+import torch
+
+x = torch.ones(2)
+for use in (
+    lambda: x.to(torch.float8_e4m3fn),
+    lambda: torch.zeros(2, dtype=torch.float8_e5m2),
+    lambda: x.to(torch.complex32),
+):
+    try:
+        use()
+    except RuntimeError as error:
+        print(error)
+""",
+        tmp_path,
+    )
+    says = "torch.{} is missing: PyTorch has it, and convcore does not have it yet; use torch.{}"
+    assert printed.splitlines() == [
+        says.format("float8_e4m3fn", "bfloat16"),
+        says.format("float8_e5m2", "bfloat16"),
+        says.format("complex32", "complex64"),
+    ]
+
+
+def test_what_pytorch_has_not_either_is_no_stand_in(tmp_path):
+    printed = run(
+        """
+import torch
+
+try:
+    from torch.onnx import dynamo_export
+except ImportError as error:
+    print(error)
+import torch.onnx.symbolic_helper
+print(hasattr(torch.onnx, "dynamo_export"), torch.onnx.JitScalarType)
+""",
+        tmp_path,
+    )
+    said, last = printed.splitlines()
+    assert said.startswith("torch.onnx.dynamo_export is out of scope")
+    assert last == "False <stand-in for torch.onnx.JitScalarType>"
+
+
 def test_a_stand_in_that_is_used_by_a_class_below_it_says_so(tmp_path):
     printed = run(
         """

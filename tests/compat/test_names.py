@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 import functools
+import importlib
 import pkgutil
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,40 @@ def test_what_is_not_there_is_explained():
     )
 
 
+@pytest.mark.parametrize("name", ["eig", "lstsq", "matrix_rank", "solve"])
+def test_what_pytorch_has_to_name_another_in_linalg_names_it_here(name):
+    assert str(errors.missing_attribute("torch", name)) == (
+        f"torch.{name} is missing: PyTorch has it, and convcore does not have it yet; use "
+        f"torch.linalg.{name}"
+    )
+    assert str(errors.missing_attribute("torch", "gels")).endswith("'gels'; use torch.linalg.lstsq")
+    assert str(errors.missing_module("torch.gels")).endswith("torch.gels; use torch.linalg.lstsq")
+
+
+def test_nothing_is_denied_of_modules_whose_names_are_not_listed(monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch.functional", raising=False)  # PyTorch's, with its names
+    flex = "torch.nn.attention.flex_attention"
+    for error in (
+        errors.missing_attribute(*flex.rsplit(".", 1)),
+        errors.missing_module(flex),
+    ):
+        assert str(error).startswith(f"{flex} is missing: PyTorch has it")
+    missing = str(errors.missing_attribute("torch.functional", "boolean_dispatch"))
+    assert missing == "torch.functional has no attribute 'boolean_dispatch' in convcore"
+    missing = str(errors.missing_module("torch.functional.boolean_dispatch"))
+    assert missing == "there is no torch.functional.boolean_dispatch in convcore"
+
+
+def test_every_listed_name_is_there(torch):
+    if not torch.__version__.startswith(names.VERSION):
+        pytest.skip(f"the list is of PyTorch {names.VERSION}")
+    listed = names.public()
+    for module in listed.keys() - {"modules", "private"}:
+        owner = torch.Tensor if module == "torch.Tensor" else importlib.import_module(module)
+        absent = {name for name in listed[module] if not hasattr(owner, name)}
+        assert all(find_spec(f"{module}.{name}") for name in absent), (module, absent)
+
+
 @pytest.mark.subprocess
 def test_a_slip_of_the_fingers_is_told_what_was_meant(tmp_path):
     program = """
@@ -78,7 +114,8 @@ told(lambda: torch.optim.adam([]))
     assert ran.stdout.splitlines() == [
         "MissingAttributeError torch.nn has no attribute 'Conv2D': did you mean 'Conv2d'?",
         "MissingModuleError there is no torch.nn.Conv2D: did you mean 'Conv2d'?",
-        "NotUsableError there is no torch.cuda.is_avalable: did you mean 'is_available'?",
+        "MissingAttributeError torch.cuda has no attribute 'is_avalable': did you mean "
+        "'is_available'?",
         "TypeError 'module' object is not callable",
     ]
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pkgutil
 import sys
 import types
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 # Without it PyTorch has a stand-in of its own, which is in the list.
 sys.modules["tqdm"] = None  # type: ignore[assignment]
@@ -45,10 +46,20 @@ FOREIGN |= {"torch._C"}  # the classes of TorchScript's compiler, which torch do
 
 def public_names(owner: Any) -> list[str]:
     """Return the names of a module, or of a class, that are its own and public."""
-    listed = getattr(owner, "__all__", None)
     found = [name for name in dir(owner) if name[0] != "_" and is_own(owner, name)]
-    modules = [n for n in found if isinstance(getattr(owner, n), types.ModuleType)]
-    return sorted({*listed, *modules} if listed else found)
+    listed = [name for name in getattr(owner, "__all__", ()) if hasattr(owner, name)]
+    return sorted({*listed, *(n for n in found if is_made_there(owner, n))} if listed else found)
+
+
+def is_made_there(owner: Any, name: str) -> bool:
+    """Return whether a name that ``__all__`` lacks, such as torch.solve, is more than an import."""
+    value = getattr(owner, name)
+    if isinstance(value, types.ModuleType | str):
+        return True
+    home = str(getattr(value, "__module__", None) or type(value).__module__)
+    inside = f"{home}.".startswith(f"{owner.__name__}.")
+    from_private = home.startswith("torch.") and "._" in home
+    return (inside or from_private) and not isinstance(value, TypeVar)
 
 
 def is_own(owner: Any, name: str) -> bool:
@@ -59,6 +70,12 @@ def is_own(owner: Any, name: str) -> bool:
     home = str(getattr(value, "__module__", ""))
     of_another = isinstance(value, type | types.FunctionType) and not home.startswith("torch")
     return not (of_another or {home, home.split(".")[0]} & FOREIGN or name == "TYPE_CHECKING")
+
+
+def modules_in(package: str) -> list[str]:
+    """Return the names of the public modules of a package, imported or not."""
+    paths = getattr(importlib.import_module(package), "__path__", ())
+    return [module.name for module in pkgutil.iter_modules(paths) if module.name[0] != "_"]
 
 
 def module_paths() -> list[str]:
@@ -86,7 +103,8 @@ def main() -> None:
     print("private", *private_modules())
     print("torch.Tensor", *public_names(torch.Tensor))
     for path in MODULES:
-        print(path, *public_names(importlib.import_module(path)))
+        found = public_names(importlib.import_module(path))
+        print(path, *sorted({*found, *(modules_in(path) if is_inert(path) else ())}))
 
 
 if __name__ == "__main__":
