@@ -13,7 +13,8 @@ SCORES = convcore.tensor([0.5, 0.9, 0.1])
 
 
 def test_libraries_are_refused_but_for_torchvisions():
-    ops.load_library("/somewhere/torchvision/_C.so")
+    for name in ("_C", "_C_stable", "image_stable"):
+        ops.load_library(f"/somewhere/torchvision/{name}.so")
     ops.load_library("/somewhere/torchvision/image.cpython-311-x86_64-linux-gnu.so")
     for path in ("/somewhere/mine/_C.so", "/somewhere/torchvision/_other.so"):
         with pytest.raises(OSError, match="load_library is out of scope for convcore"):

@@ -21,5 +21,6 @@ def load_library(path: Any) -> None:
         raise errors.MissingLibraryError(errors.explain("torch.ops.load_library"))
 
 
-# torchvision asks once whether it has its operators, and calls none of them if not.
-_IN_PYTHON = {("torchvision", "_C"), ("torchvision", "image")}
+# torchvision asks once whether it has its operators, and calls none of them if not; since 0.29 its
+# libraries are those of the stable ABI.
+_IN_PYTHON = {("torchvision", name) for name in ("_C", "_C_stable", "image", "image_stable")}
