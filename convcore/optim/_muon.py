@@ -49,7 +49,8 @@ class Muon(Composed):
     Notes
     -----
     The iterations run in the parameter's dtype; PyTorch rounds them to bfloat16, so that its steps
-    differ from these by about one part in a hundred.
+    differ from these by about one part in a hundred.  Nothing else differs: kept from rounding, its
+    steps are these.
 
     References
     ----------

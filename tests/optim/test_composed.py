@@ -258,6 +258,21 @@ def test_muon_is_pytorchs_up_to_its_rounding(torch):
     np.testing.assert_allclose(*results, atol=0.01)
 
 
+def test_muon_is_pytorchs_exactly_where_that_does_not_round(torch, monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "bfloat16", lambda self: self)
+    for shape in ((4, 6), (6, 4)):
+        results = []
+        for library in (convcore, torch):
+            rng = np.random.default_rng(0)
+            parameter = library.from_numpy(rng.standard_normal(shape)).requires_grad_()
+            optimizer = library.optim.Muon([parameter], lr=0.1)
+            for _ in range(4):
+                parameter.grad = library.from_numpy(rng.standard_normal(shape))
+                optimizer.step()
+            results.append(parameter.detach().numpy())
+        np.testing.assert_allclose(*results, rtol=0, atol=1e-13)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_optimizers_can_be_pickled(name):
     _, optimizer = stepped(convcore, name, {})
