@@ -435,7 +435,6 @@ EMPTY_PARAMETERS = (
 INPUTS_SECOND = "inputs come second, and then the file: export(net, x, path)"
 OBJECT_FIRST = "the object comes first, and then the file: torch.save(object, path)"
 SWAPPED = "scores come first, and then the classes: cross_entropy(net(x), y)"
-LOSS_CLASS = "make the loss first, and then call it: nn.CrossEntropyLoss()(input, target)"
 ON_CPU = 'leave the device out, or ask: "cuda" if torch.cuda.is_available() else "cpu"'
 ONE_TENSOR = "put it into a list: [tensor]"
 NON_LEAF = (
@@ -443,6 +442,13 @@ NON_LEAF = (
     "x.detach().requires_grad_(), and compute with it"
 )
 NO_INPUT = "summary(model, (1, 3, 224, 224)) gives it an input of that shape"
+
+
+def loss_class(kind: Any) -> str:
+    """Say how a loss is called that was given tensors where it is made."""
+    code = kind.forward.__code__
+    inputs = ", ".join(code.co_varnames[1 : code.co_argcount])
+    return f"make the loss first, and then call it: nn.{kind.__name__}()({inputs})"
 
 
 def lone_shape(sizes: _Shape) -> str:

@@ -269,7 +269,15 @@ CASES = {
     "one_hot": (lambda m: m.nn.functional.one_hot(m.tensor([3]), 3), "found 3.* 0 to 2"),
     "loss class": (
         lambda m: m.nn.CrossEntropyLoss(m.zeros(4, 9), m.zeros(4)),
-        r"CrossEntropyLoss\(\)\(input, target\)",
+        r"nn\.CrossEntropyLoss\(\)\(input, target\)",
+    ),
+    "loss class of another name": (
+        lambda m: m.nn.MSELoss(m.zeros(4, 9), m.zeros(4, 9)),
+        r"nn\.MSELoss\(\)\(input, target\)",
+    ),
+    "loss class of three inputs": (
+        lambda m: m.nn.MarginRankingLoss(0.0, m.zeros(4), m.zeros(4)),
+        r"nn\.MarginRankingLoss\(\)\(input1, input2, target\)",
     ),
     # the graph
     "bool": (lambda m: bool(m.zeros(3) > 1), r"\.any\(\) or \.all\(\)"),

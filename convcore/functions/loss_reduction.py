@@ -42,11 +42,8 @@ def reduction_name(
 
 def older_reduction(size_average: bool | None, reduce: bool | None, stacklevel: int) -> str:
     """Return the reduction's name of the older arguments, with a warning; None is True."""
-    try:
-        summed = "sum" if size_average is not None and not size_average else "mean"
-        name = "none" if reduce is not None and not reduce else summed
-    except RuntimeError as error:  # of the bool of a tensor
-        raise _hints.hinted(RuntimeError(str(error)), _hints.LOSS_CLASS) from None
+    summed = "sum" if size_average is not None and not size_average else "mean"
+    name = "none" if reduce is not None and not reduce else summed
     warnings.warn(
         f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.",
         stacklevel=stacklevel,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from convcore import nn, randn
+from convcore._hints import hinted
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.hooks import register_hook
 from convcore.functions.broadcast import broadcast_to
@@ -176,7 +177,9 @@ def _applied(action: Action, value: Tensor, name: str) -> Tensor:
     if new is None:
         return value
     if not isinstance(new, Tensor):
-        raise TypeError(f"{name}: a function returned {type(new).__name__} in place of a tensor")
+        text = f"{name}: a function returned {type(new).__name__} in place of a tensor"
+        made = f"{getattr(action, '__name__', 'it')} makes a function: call it first, as scale(0.5)"
+        raise hinted(TypeError(text), made if callable(new) else "")
     if new.dtype != value.dtype:
         raise TypeError(f"{name}: {new.dtype} cannot take the place of {value.dtype}")
     if new.shape != value.shape:

@@ -322,7 +322,10 @@ def test_peer_that_is_not_installed_is_named(monkeypatch, capsys):
     pytest.importorskip("rich")
     lacking(monkeypatch, "torch")
     assert cli.main(["bench", "--peers", "torch"]) == 2
-    assert "torch is not installed" in capsys.readouterr().err
+    assert "torch is not installed\n" in capsys.readouterr().err
+    lacking(monkeypatch, "openvino")
+    assert cli.main(["bench", "--peers", "openvino"]) == 2
+    assert "openvino is not installed (it needs openvino and onnx)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

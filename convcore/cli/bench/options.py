@@ -206,8 +206,9 @@ def peers_of(asked: tuple[str, ...] | None, quick: bool = False) -> tuple[str, .
         if name not in known:
             raise UsageError(f"--peers: {name!r} is none of {', '.join(known)}")
         if not is_installed(name):
-            lacking = " and ".join(m for m in PEERS[name][0])
-            raise UsageError(f"--peers: {name} is not installed (it needs {lacking})")
+            needed = PEERS[name][0]
+            needs = "" if needed == (name,) else f" (it needs {' and '.join(needed)})"
+            raise UsageError(f"--peers: {name} is not installed{needs}")
     return asked
 
 

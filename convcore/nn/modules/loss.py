@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from convcore._hints import hinted, loss_class
 from convcore._tensor import Tensor
 from convcore.functions.loss_reduction import older_reduction
 from convcore.nn import functional
@@ -41,7 +42,10 @@ class _Loss(Module):
     ) -> None:
         super().__init__()
         if size_average is not None or reduce is not None:
-            reduction = older_reduction(size_average, reduce, stacklevel=4)
+            try:
+                reduction = older_reduction(size_average, reduce, stacklevel=4)
+            except RuntimeError as error:  # of the bool of a tensor, with a hint of its own
+                raise hinted(RuntimeError(str(error)), loss_class(type(self))) from None
         self.reduction = reduction
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
