@@ -66,5 +66,8 @@ for step in range(6):
     schedule.step()
     losses.append(loss.item())
     print(f"{step} loss {loss.item():.5f} lr {schedule.get_last_lr()[0]:.6f}")
-print("running mean", net.stem[1].running_mean[:4], net.stem[1].num_batches_tracked.item())
+norm = net.stem[1]
+# The means are rounding noise around 0, which differs by how a processor sums.
+print(f"running mean at most {float(norm.running_mean.abs().max()):.1e}")
+print("running variance", norm.running_var[:4], norm.num_batches_tracked.item())
 assert losses[-1] < 0.7 * losses[0]
