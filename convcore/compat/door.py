@@ -61,7 +61,7 @@ class Facade(types.ModuleType):
         if name[:2] == "__":
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         path = f"{self.__name__}.{name}"
-        found = fallback(sources, name)
+        found = fallback(sources, name) or _of_other_file(self.__name__, name)
         if found is not None:
             return self._kept(name, found)
         try:
@@ -133,6 +133,14 @@ def fallback(sources: Sequence[types.ModuleType], name: str) -> Any:
     """Return what the first module finds by a rule; None if it has no such rule, or name."""
     rule = getattr(sources[0], "_fallback", None)
     return rule(name) if rule is not None else None
+
+
+def _of_other_file(module: str, name: str) -> type | None:
+    """Return a layer that stands in another file than PyTorch's, as CTCLoss; None for others."""
+    if not module.startswith("torch.nn.modules."):
+        return None
+    found = getattr(importlib.import_module("convcore.nn.modules"), name, None)
+    return found if isinstance(found, type) else None
 
 
 def find(path: str) -> list[types.ModuleType]:

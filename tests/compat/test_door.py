@@ -323,6 +323,22 @@ print(kept.jit.is_scripting(), kept.fx.Graph, kept.ops.torchvision.nms.__name__)
     assert (done.stdout, done.stderr) == ("False <stand-in for torch.fx.Graph> nms\n", "")
 
 
+def test_layers_are_in_the_files_that_pytorch_has_them_in(tmp_path):
+    printed = run(
+        """
+from torch import nn
+from torch.nn.modules.batchnorm import LazyBatchNorm2d
+from torch.nn.modules.loss import CTCLoss, TripletMarginLoss, _Loss
+from torch.nn.modules.pooling import LPPool2d
+print(CTCLoss is nn.CTCLoss, issubclass(TripletMarginLoss, _Loss), LPPool2d is nn.LPPool2d)
+import torch.nn.modules.loss as loss
+print(hasattr(loss, "relu"), hasattr(loss, "Loss"))
+""",
+        tmp_path,
+    )
+    assert printed == "True True True\nFalse False\n"
+
+
 def test_nets_that_were_called_after_the_context_are_seen(tmp_path):
     (tmp_path / "nets.py").write_text("""
 import torch
