@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,6 +24,7 @@ from convcore.nn.utils.rnn import PackedSequence
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.naming import distinct
 from convcore.onnx.nesting import leaves, tensors_in
+from convcore.onnx.ongoing import is_recording
 from convcore.onnx.recurrences import LAYERS
 from convcore.onnx.refusals import NO_TRANSLATION, READ_VALUES, advice_for, reads_values
 from convcore.onnx.sight import in_sight
@@ -64,13 +64,6 @@ _DRAWS = frozenset(("rand", "randn"))
 
 
 _OWN = str(Path(convcore.__file__).parent) + os.sep
-
-_is_recording = ContextVar("is_recording", default=False)
-
-
-def is_in_onnx_export() -> bool:
-    """Return whether a net is being exported, for code that then takes another way."""
-    return _is_recording.get()
 
 
 def _shown(func: Callable[..., Any]) -> str:
@@ -229,13 +222,13 @@ class Recorder(TorchFunctionMode):
                 ending = each.register_forward_hook(self._ending, prepend=True, with_kwargs=True)
                 handles.append(ending)
             handles.append(each.register_forward_hook(self._leaving, always_call=True))
-        token = _is_recording.set(True)
+        token = is_recording.set(True)
         try:
             self._module.eval()
             with no_grad(), self, in_sight(self._module):
                 return self._module(*args, **kwargs)
         finally:
-            _is_recording.reset(token)
+            is_recording.reset(token)
             for handle in handles:
                 handle.remove()
             for each, mode in modes:

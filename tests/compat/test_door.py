@@ -500,21 +500,34 @@ print(F.grad.conv2d_input is torch.nn.grad.conv2d_input)
 def test_export_to_onnx_can_be_named_without_the_package_it_needs(tmp_path):
     printed = run(
         """
+import inspect
 import sys
 
 sys.modules["onnx"] = None  # as if it were not installed
-from torch.onnx import is_in_onnx_export, symbolic_opset11 as opset
+import torch
+from torch.onnx import export, is_in_onnx_export, symbolic_opset11 as opset
+from torch.onnx.utils import export as older
 
-print(is_in_onnx_export(), opset)
-try:
-    from torch.onnx import export
-except ModuleNotFoundError as error:
-    print(error)
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x if torch.onnx.is_in_onnx_export() else 2 * x
+
+print(Net()(torch.ones(1)), is_in_onnx_export(), opset, hasattr(torch.onnx, "nothing"))
+print(isinstance(Net(), torch.onnx.ONNXProgram), "onnx" in dict(inspect.getmembers(torch)))
+for call in (export, older, torch.onnx.ONNXProgram):
+    try:
+        call(Net(), torch.ones(1), "net.onnx")
+    except ModuleNotFoundError as error:
+        print(error)
 """,
         tmp_path,
     )
-    needed = "convcore.onnx needs the package 'onnx': pip install 'convcore[onnx]'"
-    assert printed.splitlines() == ["False <stand-in for torch.onnx.symbolic_opset11>", needed]
+    needed = "convcore.onnx.{} needs the package 'onnx': pip install 'convcore[onnx]'"
+    assert printed.splitlines() == [
+        "tensor([2.]) False <stand-in for torch.onnx.symbolic_opset11> False",
+        "False True",
+        *(needed.format(name) for name in ("export", "export", "ONNXProgram")),
+    ]
 
 
 def test_operations_are_counted(tmp_path):

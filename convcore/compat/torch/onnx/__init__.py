@@ -30,19 +30,3 @@ def register_custom_op_symbolic(*args: Any, **kwargs: Any) -> None:
 
 
 unregister_custom_op_symbolic = register_custom_op_symbolic
-
-
-def _never() -> bool:
-    """Return False: no export is going on."""
-    return False
-
-
-def _fallback(name: str) -> Any:
-    """Return what programs ask for where the package is missing that `convcore.onnx` needs."""
-    if name == "is_in_onnx_export":
-        return _never
-    if name != "export":
-        return None
-    from convcore.onnx import export  # which says what to install
-
-    return export

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-try:
-    from convcore.onnx.errors import OnnxError
-except ModuleNotFoundError:  # of the package onnx, without which there is no export
-
-    class OnnxError(ValueError):  # type: ignore[no-redef]
-        """Raised by nothing."""
-
+from convcore.onnx.errors import OnnxError
 
 OnnxExporterError = UnsupportedOperatorError = SymbolicValueError = OnnxError
 

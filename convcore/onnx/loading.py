@@ -1,0 +1,51 @@
+"""ONNX models as nets: `load`."""
+
+from __future__ import annotations
+
+import os
+
+import onnx
+
+from convcore.onnx.building import build_model
+from convcore.onnx.graph import Graph
+from convcore.onnx.reading import read_model
+
+
+def load(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> Graph:
+    """Return the net of an ONNX model, in evaluation mode.
+
+    Parameters
+    ----------
+    model : path, bytes or onnx.ModelProto
+        Data in other files is read only from below the model's folder.
+
+    Returns
+    -------
+    Graph
+        A Module.  Its forward takes the graph's inputs in order or by name.  Constant arrays of
+        floats that convolutions, norms, products and sums take are parameters.
+
+    Raises
+    ------
+    OnnxError
+        The model is broken, or has operators that are not supported: the message names each with
+        its version and node, before anything runs.
+    OSError
+        There is no such file.
+
+    Examples
+    --------
+    >>> import onnx.parser
+    >>> proto = onnx.parser.parse_model('''
+    ...     <ir_version: 8, opset_import: ["" : 17]>
+    ...     example (float[N, 3] x) => (float[N, 3] y) { y = Relu(x) }''')
+    >>> net = load(proto)
+    >>> net
+    Graph(
+      (Relu_0): ReLU()
+    )
+    >>> import convcore
+    >>> net(convcore.tensor([-1.0, 0.0, 2.0]))
+    tensor([0., 0., 2.])
+    """
+    return build_model(read_model(model)).eval()
