@@ -51,8 +51,11 @@ class device(Restoring):
         elif isinstance(type, int) and not isinstance(type, bool):
             raise RuntimeError("Cannot access accelerator device when none is available.")
         elif not isinstance(type, str):
-            raise TypeError(
-                f"device() takes a string or a device, but got {type.__class__.__name__}"
+            raise _hints.hinted(
+                TypeError(
+                    f"device() takes a string or a device, but got {type.__class__.__name__}"
+                ),
+                _hints.of_pytorch(type),
             )
         elif index is None and type not in _TYPES:
             type, index = _parsed(type)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -198,11 +199,33 @@ FLOAT_TARGETS = "targets are probabilities, from 0 to 1: target.float()"
 NO_PROBABILITIES = (
     "it takes probabilities: apply sigmoid first, or give the net's scores to BCEWithLogitsLoss"
 )
-WRAP = "wrap it: nn.Parameter(tensor)"
+
+
+def not_a_parameter(value: Any) -> str:
+    """Say how to make a parameter of something else."""
+    return of_pytorch(value) or "wrap it: nn.Parameter(tensor)"
+
+
+def of_pytorch(value: Any) -> str:
+    """Say of an object of the installed PyTorch how it got here: some imports are still its own."""
+    pytorch = sys.modules.get("torch")
+    kind = value if isinstance(value, type) else type(value)
+    roots = {one.__module__.partition(".")[0] for one in kind.__mro__}
+    # Under as_torch(), where torch is convcore, its classes have such names, too.
+    if pytorch is None or "torch" not in roots or "_stands_for" in vars(pytorch):
+        return ""
+    make = " convcore.as_tensor(x) makes a tensor of it;" if kind.__name__ == "Tensor" else ""
+    return (
+        f"that {kind.__name__} is PyTorch's own, which is installed too:{make} import all modules "
+        "from convcore, `from convcore import nn` for `import torch.nn as nn`; or leave the "
+        "imports as they were, and start the program with `convcore run`"
+    )
 
 
 def not_a_tensor(value: Any) -> str:
     """Say how to make a tensor of something else."""
+    if foreign := of_pytorch(value):
+        return foreign
     if type(value).__module__ == "numpy":
         floats = ", and .float() for float32" if value.dtype == "float64" else ""
         return f"make a tensor of the array: torch.from_numpy(x){floats}"
@@ -398,7 +421,7 @@ def module_method(name: str) -> str:
 
 def parameter(value: Any, name: str) -> str:
     """Say how to replace a parameter."""
-    return (
+    return of_pytorch(value) or (
         f"wrap it: nn.Parameter({_article(value)}); or change the values only: "
         f"with torch.no_grad(): module.{name}.copy_(tensor)"
     )
@@ -410,6 +433,8 @@ def _article(value: Any) -> str:
 
 def not_a_module(value: Any) -> str:
     """Say what to add instead of something that is no module."""
+    if foreign := of_pytorch(value):
+        return foreign
     if isinstance(value, type):
         return f"that is the class: make a module of it, {value.__name__}()"
     if isinstance(value, list | tuple):
@@ -421,6 +446,8 @@ def not_a_module(value: Any) -> str:
 
 def not_parameters(value: Any) -> str:
     """Say what an optimizer takes instead."""
+    if foreign := of_pytorch(value):
+        return foreign
     if hasattr(value, "parameters"):
         return "pass module.parameters()"
     if callable(value):

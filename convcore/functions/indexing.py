@@ -159,9 +159,12 @@ def _item(item: Any) -> Any:
         if isinstance(item, str | bytes):
             raise TypeError(f"new(): invalid data type '{type(item).__name__}'")
         if not isinstance(item, Sequence):
-            raise IndexError(
-                "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables "
-                f"are valid indices (got {type(item).__name__})"
+            raise _hints.hinted(
+                IndexError(
+                    "only integers, slices (`:`), ellipsis (`...`), None and long or byte "
+                    f"Variables are valid indices (got {type(item).__name__})"
+                ),
+                _hints.of_pytorch(item),
             )
         item = _creation.tensor(item)
         if not item._array.size:

@@ -146,8 +146,11 @@ def _checked(tensors: Any, function: str) -> tuple[Tensor, ...]:
     tensors = tuple(tensors)
     for place, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
-            raise TypeError(
-                f"expected Tensor as element {place} in argument 0, but got {typename(tensor)}"
+            raise _hints.hinted(
+                TypeError(
+                    f"expected Tensor as element {place} in argument 0, but got {typename(tensor)}"
+                ),
+                _hints.of_pytorch(tensor),
             )
     return tensors
 

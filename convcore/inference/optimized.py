@@ -11,7 +11,7 @@ import numpy as np
 
 from convcore import _misnamed, nn
 from convcore._dtype import bfloat16, dtype, float16
-from convcore._hints import hinted
+from convcore._hints import hinted, not_a_module
 from convcore._tensor import Tensor
 from convcore.amp.autocast_mode import autocast, is_autocast_cpu_enabled
 from convcore.autograd.grad_mode import inference_mode, no_grad
@@ -130,8 +130,10 @@ groups=1, activation=relu)
     )
     """
     if not isinstance(model, nn.Module):
-        raise TypeError(
-            f"optimize_for_inference(): argument 'model' must be Module, got {type(model).__name__}"
+        given = type(model).__name__
+        raise hinted(
+            TypeError(f"optimize_for_inference(): argument 'model' must be Module, got {given}"),
+            not_a_module(model),
         )
     if precision not in (None, "bf16"):
         raise ValueError(

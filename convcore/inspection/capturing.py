@@ -11,6 +11,7 @@ from convcore import nn
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import is_grad_enabled
 from convcore.autograd.hooks import register_hook
+from convcore.inspection._models import check_model
 from convcore.inspection.watching.calls import Calls, leaves
 from convcore.inspection.watching.fused import FusedCalls
 from convcore.inspection.watching.recipes import Recipe
@@ -276,8 +277,7 @@ def capture(
     >>> found.grad["1"].shape
     torch.Size([1, 2, 2, 2])
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a Module, got {type(model).__name__}")
+    check_model(model)
     kinds = (of,) if isinstance(of, str) else of
     if not isinstance(kinds, Collection):
         raise TypeError(f"of must be 'output', 'grad' or both, got {type(of).__name__}")

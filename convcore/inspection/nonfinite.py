@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore import nn, overrides
+from convcore import _hints, nn, overrides
 from convcore._dtype import INEXACT
 from convcore._tensor import Tensor
 from convcore.autograd.anomaly_mode import set_detect_anomaly
@@ -89,7 +89,10 @@ class find_nan:
 
     def __init__(self, model: nn.Module | None = None, *, inf: bool = True) -> None:
         if model is not None and not isinstance(model, nn.Module):
-            raise TypeError(f"model must be a Module or None, got {type(model).__name__}")
+            raise _hints.hinted(
+                TypeError(f"model must be a Module or None, got {type(model).__name__}"),
+                _hints.not_a_module(model),
+            )
         self._model = model
         self._inf = inf
         self._inside: list[_Entered] = []

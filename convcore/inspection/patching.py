@@ -12,6 +12,7 @@ from convcore._hints import hinted
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.hooks import register_hook
 from convcore.functions.broadcast import broadcast_to
+from convcore.inspection._models import check_model
 from convcore.inspection.watching.calls import Calls, with_leaves
 from convcore.inspection.watching.selection import Selection
 
@@ -249,6 +250,5 @@ def patch(
     >>> y.tolist(), x.grad.tolist()
     ([[3.0, 3.0]], [[30.0, 30.0]])
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a Module, got {type(model).__name__}")
+    check_model(model)
     return Patch(model, {} if outputs is None else outputs, {} if grads is None else grads)

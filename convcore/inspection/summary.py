@@ -14,6 +14,7 @@ from convcore._dtype import float32
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.inspection import table
+from convcore.inspection._models import check_model
 from convcore.inspection._optimized import refuse_optimized
 from convcore.inspection.work import COUNTED, PRODUCTS, multiply_adds
 from convcore.nn.modules.utils import nested_tensors
@@ -126,8 +127,7 @@ def summary(
     >>> found.total_params, found.multiply_adds, [row.name for row in found.rows]
     (20, 162, ['', '0', '1'])
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a Module, got {type(model).__name__}")
+    check_model(model)
     if depth is not None and depth < 0:
         raise ValueError(f"depth must not be negative, got {depth}")
     refuse_optimized(model, "summary")

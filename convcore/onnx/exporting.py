@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper
 
 import convcore
 from convcore import Tensor, nn
+from convcore._hints import hinted, not_a_module
 from convcore.amp.autocast_mode import is_autocast_enabled
 from convcore.inference import OptimizedModule
 from convcore.onnx import axes
@@ -151,7 +152,10 @@ def export(
 def _check(model: Any, opset_version: Any, dynamic_shapes: Any, dynamic_axes: Any) -> None:
     """Raise the error of an argument that is of another kind, or outside its range."""
     if not isinstance(model, nn.Module):
-        raise TypeError(f"export(): argument 'model' must be Module, got {type(model).__name__}")
+        raise hinted(
+            TypeError(f"export(): argument 'model' must be Module, got {type(model).__name__}"),
+            not_a_module(model),
+        )
     if any(isinstance(layer, OptimizedModule) for layer in model.modules()):
         raise OnnxError(
             "export(): an optimized model cannot be written: export the model that it was made of"

@@ -530,6 +530,21 @@ for call in (export, older, torch.onnx.ONNXProgram):
     ]
 
 
+def test_convcore_in_pytorchs_place_is_not_taken_for_pytorchs_own(tmp_path):
+    printed = run(
+        """
+import torch
+
+try:
+    torch.nn.Linear(2, 2)(torch.float32)
+except TypeError as error:
+    print(error, getattr(error, "__notes__", []))
+""",
+        tmp_path,
+    )
+    assert printed == "linear(): argument 'input' (position 1) must be Tensor, not dtype []\n"
+
+
 def test_operations_are_counted(tmp_path):
     printed = run(
         """

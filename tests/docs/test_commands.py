@@ -45,7 +45,7 @@ ELSEWHERE = {
     "mpiexec": "tests/distributed/test_page.py",
     "python with_": "tests/docs/test_many_machines.py",
     "sbatch": "a cluster; tests/distributed/test_page.py reads the script",
-    "convcore bench --quick": ".ci/run, job main",
+    "convcore bench --quick": ".ci/run, job first",
     "convcore bench --distributed": "tests/bench/test_distributed.py",
     "convcore bench --suite": "nothing: minutes of a quiet machine; its record is in benchmarks/",
     "convcore run tests/programs/tools/": "tests/compat/test_tools.py",

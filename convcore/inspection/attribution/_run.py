@@ -14,6 +14,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.amp.autocast_mode import autocast
 from convcore.autograd.differentiate import grad
 from convcore.autograd.grad_mode import inference_mode
+from convcore.inspection._models import check_model
 from convcore.inspection._optimized import is_optimized
 
 __all__ = [
@@ -34,8 +35,7 @@ _FUSED = (nn.BatchNorm2d, nn.ReLU, nn.ReLU6)
 
 def check_input(model: Any, input: Any, target: Any = None) -> None:
     """Raise unless these are a net, a batch of floating-point images, and a class for each."""
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a Module, got {type(model).__name__}")
+    check_model(model)
     if not isinstance(input, Tensor):
         raise TypeError(f"input must be a Tensor, got {type(input).__name__}")
     if input._array.dtype.kind != "f":

@@ -12,6 +12,7 @@ from convcore import nn
 from convcore._hints import hinted, input_of_sizes
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
+from convcore.inspection._models import check_model
 from convcore.inspection._optimized import refuse_optimized
 from convcore.inspection.attribution._run import explaining
 from convcore.inspection.pictures._graphviz import drawn, source_of
@@ -130,8 +131,7 @@ def graph(
     >>> pictures.graph(net, convcore.rand(1, 3, 32, 32))
     <Graph of 9 boxes: save('net.svg') writes it>
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a Module, got {type(model).__name__}")
+    check_model(model)
     given = input if isinstance(input, tuple) else (input,)
     if not any(isinstance(one, Tensor) for one in given):
         raise hinted(

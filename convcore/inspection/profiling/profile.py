@@ -9,6 +9,7 @@ from time import perf_counter_ns
 from convcore import nn
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.threads import get_num_threads
+from convcore.inspection._models import check_model
 from convcore.inspection.profiling import _chrome_trace, _table
 from convcore.inspection.profiling._peak import peak_gflops
 from convcore.inspection.profiling._recorder import Recorder
@@ -36,8 +37,7 @@ class Profile:
     """
 
     def __init__(self, model: nn.Module) -> None:
-        if not isinstance(model, nn.Module):
-            raise TypeError(f"model must be a Module, got {type(model).__name__}")
+        check_model(model)
         self._recorder = Recorder(model)
         self._begun = self._ended = 0
         self.seconds = 0.0

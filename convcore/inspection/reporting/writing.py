@@ -9,6 +9,7 @@ from typing import Any
 from convcore import nn
 from convcore._hints import hinted, input_of_sizes
 from convcore._tensor import Tensor
+from convcore.inspection._models import check_model
 from convcore.inspection._optimized import refuse_optimized
 from convcore.inspection.reporting._facts import facts_of
 from convcore.inspection.reporting._page import page
@@ -82,8 +83,7 @@ def report(
             "path stands last: report(model, input, path)" if swapped else "",
         )
     check_suffix(path)
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a Module, got {type(model).__name__}")
+    check_model(model)
     given = input if isinstance(input, tuple) else (input,)
     if not any(isinstance(one, Tensor) for one in given):
         raise hinted(

@@ -85,7 +85,7 @@ class Members:
                         f"cannot assign '{typename(param)}' object to parameter '{name}' "
                         "(torch.nn.Parameter or None required)"
                     ),
-                    _hints.WRAP,
+                    _hints.not_a_parameter(param),
                 )
             if param.grad_fn is not None:
                 raise ValueError(
@@ -118,9 +118,12 @@ class Members:
             raise _too_early("buffer")
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(
-                f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
-                "(torch Tensor or None required)"
+            raise _hints.hinted(
+                TypeError(
+                    f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
+                    "(torch Tensor or None required)"
+                ),
+                _hints.not_a_tensor(tensor),
             )
         hooks = _hooks._global_buffer_registration_hooks
         self._buffers[name] = _hooks.registered(hooks, self, name, tensor)

@@ -203,7 +203,9 @@ class State:
             module: Any = self
             members = [*module.named_parameters(), *module.named_buffers()]
             shapes = {name: tensor.shape for name, tensor in members}
-            hint = _hints.state_keys(loading.missing, loading.unexpected, state_dict, shapes)
+            foreign = next(filter(None, map(_hints.of_pytorch, state_dict.values())), "")
+            keys = _hints.state_keys(loading.missing, loading.unexpected, state_dict, shapes)
+            hint = keys or foreign
             raise _hints.hinted(mismatch, hint)
         return _IncompatibleKeys(loading.missing, loading.unexpected)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from convcore import _misnamed
+from convcore import _hints, _misnamed
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.optim._checks import check_numbers
@@ -165,7 +165,10 @@ class LRScheduler(_misnamed.KeywordHints):
 def checked_optimizer(optimizer: Any) -> Optimizer:
     """Return an argument that must be an optimizer."""
     if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        raise _hints.hinted(
+            TypeError(f"{type(optimizer).__name__} is not an Optimizer"),
+            _hints.of_pytorch(optimizer),
+        )
     return optimizer
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore import _hints
 from convcore._creation import as_tensor, tensor
 from convcore._dtype import float64
 from convcore._tensor import Tensor
@@ -119,10 +120,11 @@ default_collate_fn_map: dict[Any, Callable[..., Any]] = {
 
 
 def _refused(kind: Any) -> TypeError:
-    return TypeError(
+    error = TypeError(
         "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
         f"{kind}"
     )
+    return _hints.hinted(error, _hints.of_pytorch(kind))
 
 
 def _of_sequences(batch: Sequence[Any], recurse: Callable[[Any], Any]) -> Any:
