@@ -1049,3 +1049,19 @@ def test_arrays_of_whole_numbers_are_not_sent_to_floats():
     given = hint(nn.functional.cross_entropy, scores, np.array([0, 1]))
     assert given.endswith("torch.from_numpy(x)")
     assert "float()" in hint(nn.functional.relu, np.zeros(2))
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        ("functional", "use nn.functional"),
+        ("lr_scheduler", "use optim.lr_scheduler"),
+        ("loss", "use nn"),
+        ("transforms", "use torchvision, which runs on convcore under `convcore run`"),
+    ],
+)
+def test_a_module_from_the_wrong_place_is_told_the_right_one(module, expected):
+    with pytest.raises(ModuleNotFoundError) as caught:
+        importlib.import_module(f"convcore.{module}")
+    assert str(caught.value) == f"No module named 'convcore.{module}'"
+    assert expected in caught.value.__notes__[0]

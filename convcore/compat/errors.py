@@ -74,7 +74,7 @@ def explanation(module: str, name: str) -> str:
     path = f"{module}.{name}"
     known = names.is_public(module, name) or names.is_module(path)
     known = known or path in names.public()["private"]
-    return explain(path) if known else scope.of_others(path)
+    return scope.of_others(path) or (explain(path) if known else "")
 
 
 def out_of_scope(path: str) -> str:

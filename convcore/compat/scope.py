@@ -176,6 +176,15 @@ _OF_OTHERS = {
     "nn.MaxPooling2D": "nn.MaxPool2d",
     "pad": "nn.functional.pad",
     "repeat": "x.repeat for whole tensors, torch.repeat_interleave for NumPy's repeat",
+    # Modules of PyTorch's that stand deeper, and torchvision's.
+    **{"dataloader": "utils.data", "functional": "nn.functional", "init": "nn.init"},
+    "lr_scheduler": "optim.lr_scheduler",
+    **dict.fromkeys(("layers", "loss", "losses", "modules"), "nn"),
+    **dict.fromkeys(("optimizer", "optimizers"), "optim"),
+    **dict.fromkeys(
+        ("datasets", "transforms", "vision"),
+        "torchvision, which runs on convcore under `convcore run`: docs/howto/tools.rst",
+    ),
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -123,3 +125,11 @@ def test_weights_of_another_net_are_told_by_their_first_keys(said, tmp_path):
     wrong = {name: one[:1] for name, one in state.items()}
     convcore.save(wrong, tmp_path / "wrong.pt")
     assert "size mismatch for conv1.weight" in said("lenet", "--weights", "wrong.pt")[2]
+
+
+def test_weights_that_need_an_extra_name_it_in_one_line(said, tmp_path, monkeypatch):
+    (tmp_path / "net.safetensors").write_bytes(b"\x02" + b"\x00" * 7 + b"{}")
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    code, _, errors = said("lenet", "--weights", "net.safetensors")
+    assert code == 2
+    assert errors.endswith("pip install 'convcore[safetensors]'\n") and errors.count("\n") == 1

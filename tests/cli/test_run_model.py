@@ -64,6 +64,13 @@ def test_values_are_scaled_as_asked(means, photograph, capsys, tmp_path):
     assert np.allclose(arrays(output)["colors"], [[100, 0, 50]])
 
 
+def test_a_photograph_is_given_in_the_units_of_imagenet(means, photograph, tmp_path):
+    output = tmp_path / "out.npz"
+    assert run(means, "--input", photograph, "--imagenet", "--output", output) == 0
+    mean, std = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+    assert np.allclose(arrays(output)["colors"], [([1, 0.2, 0.4] - mean) / std])
+
+
 @pytest.mark.parametrize(
     ("sizes", "words"),
     [("2, 1, 3, 5", "resized to 5 x 3, grey"), ("1, 7, 5, 3", "resized to 5 x 7, RGB")],
@@ -124,6 +131,14 @@ REFUSED = {
     "other sizes": (["net.onnx", "--input", "flat.npy"], "[N, 3, H, W], got an array of [4]"),
     "other dtype": (["net.onnx", "--input", "whole.npy"], "is float32, got an array of int64"),
     "numbers": (["net.onnx", "--input", "color.png", "--mean", "1,2"], "--mean has 2 numbers"),
+    "two scales": (
+        ["net.onnx", "--input", "color.png", "--imagenet", "--std", "2"],
+        "--imagenet sets --mean and --std: give it, or those\n",
+    ),
+    "many arrays": (
+        ["net.onnx", "--input", "many.npz"],
+        "many.npz has w0, w1, w2, w3, ...; the net's inputs are image\n",
+    ),
     "labels": (["net.onnx", "--input", "x.npy", "--labels", "no.txt"], "--labels no.txt"),
     "output": (
         ["net.onnx", "--input", "x.npy", "--output", "no/y.npz"],
@@ -141,6 +156,7 @@ def test_what_cannot_be_run_is_refused_in_one_line(
     np.save("flat.npy", np.zeros(4, np.float32))
     np.save("whole.npy", np.zeros((1, 3, 2, 2), np.int64))
     np.savez("other.npz", picture=np.zeros(3))
+    np.savez("many.npz", **{f"w{number}": np.zeros(1) for number in range(100)})
     for broken in ("names.png", "broken.npy", "x.txt"):
         (tmp_path / broken).write_bytes(b"nothing")
     words, expected = REFUSED[name]

@@ -48,12 +48,16 @@ def add_command(commands: argparse._SubParsersAction) -> None:
         "--labels", type=Path, metavar="FILE", help="what the last axis means: one name a line"
     )
     parser.add_argument(
-        "--mean", type=_numbers, default=[0.0], metavar="R,G,B",
+        "--mean", type=_numbers, metavar="R,G,B",
         help="of a photograph: subtracted from its values, which are from 0 to 1",
     )  # fmt: skip
     parser.add_argument(
-        "--std", type=_positive, default=[1.0], metavar="R,G,B",
+        "--std", type=_positive, metavar="R,G,B",
         help="of a photograph: what its values are divided by then",
+    )  # fmt: skip
+    parser.add_argument(
+        "--imagenet", action="store_true",
+        help="of a photograph: --mean and --std of nets that were trained on ImageNet",
     )  # fmt: skip
     parser.add_argument(
         "--largest", type=_one_positive, default=1.0, metavar="N",
@@ -117,7 +121,7 @@ def _inputs(arguments: argparse.Namespace, infos: Sequence[Any]) -> list[Any]:
     if file.suffix.lower() in SUFFIXES:
         array, said = read_picture(
             *(file, axes_of(infos[0]), arguments.size),
-            *(arguments.mean, arguments.std, arguments.largest),
+            *(*_scale(arguments), arguments.largest),
         )
         print(said)
         return [array]
@@ -131,8 +135,20 @@ def _inputs(arguments: argparse.Namespace, infos: Sequence[Any]) -> list[Any]:
     except Exception as error:  # zipfile, zlib and NumPy have errors of all kinds
         raise UsageError(f"{file}: no arrays can be read: {one_line(error)}") from None
     if sorted(found) != sorted(names):
-        raise UsageError(f"{file} has {', '.join(found)}; the net's inputs are {', '.join(names)}")
+        shown = ", ".join([*list(found)[:4], *(["..."] if len(found) > 4 else [])])
+        raise UsageError(f"{file} has {shown}; the net's inputs are {', '.join(names)}")
     return [_checked(found[info.name], info) for info in infos]
+
+
+def _scale(arguments: argparse.Namespace) -> tuple[list[float], list[float]]:
+    """Return what is subtracted from a photograph's values, and what they are divided by."""
+    if arguments.imagenet:
+        if arguments.mean or arguments.std:
+            raise UsageError("--imagenet sets --mean and --std: give it, or those")
+        from convcore.demo.maps import MEAN, STD
+
+        return MEAN.tolist(), STD.tolist()
+    return arguments.mean or [0.0], arguments.std or [1.0]
 
 
 def _arrays(file: Path, name: str) -> dict[str, Any]:
