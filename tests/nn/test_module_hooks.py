@@ -412,8 +412,10 @@ def test_full_backward_hook_without_input_gradient_runs_once_outputs_are_ready(l
     net = module(lib, lambda x, y: x * weight)
     net.register_full_backward_hook(lambda net, gi, go: log.append((gi, plain(go))))
     loss = net(lib.tensor([1.0]), 1).sum()
-    with pytest.warns(UserWarning, match="Full backward hook is firing when gradients are comp"):
+    said = "Full backward hook is firing when gradients are computed"
+    with pytest.warns(UserWarning, match=said) as told:
         loss.backward()
+    assert told[0].filename == __file__
     assert log == [((None, None), ([1.0],))]
     assert plain(weight.grad) == [1.0]
 
