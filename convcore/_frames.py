@@ -10,7 +10,7 @@ _OWN = str(Path(__file__).parent) + os.sep
 
 
 def users_level() -> int:
-    """Return the ``stacklevel`` with which the caller's warning names the user's line."""
+    """Return how many calls above the caller the user's line stands, as `warnings.warn` counts."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
         frame, level = frame.f_back, level + 1

@@ -49,6 +49,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Have the garbage collector pass over 20,000 tests: `pytest --durations=20` shows why."""
+    _pass_over_what_stays()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Have it pass over what a file of tests imported, PyTorch for one, once the file has ended."""
+    yield
+    if nextitem is not None and nextitem.path != item.path:
+        _pass_over_what_stays()
+
+
+def _pass_over_what_stays() -> None:
     gc.collect()
     gc.freeze()
 
