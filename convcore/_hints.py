@@ -95,10 +95,18 @@ def conv_input(shape: _Shape, rank: int, channels: int, is_computed: bool = Fals
     axis = len(shape) - rank - 1
     if shape[-1] == channels and shape[axis] != channels:
         order = [*range(axis), len(shape) - 1, *range(axis, len(shape) - 1)]
-        return (
-            f"axis {axis} has to be the channels, and here the last axis looks like it: "
-            f"x.permute({', '.join(map(str, order))})"
-        )
+        permuted = f"x.permute({', '.join(map(str, order))})"
+        # Images are larger than they are deep; of maps 32 high and 32 wide, 32 says nothing.
+        if channels < min(shape[axis:-1]):
+            return (
+                f"axis {axis} has to be the channels, and here the last axis looks like it: "
+                f"{permuted}"
+            )
+        if rank == 1:
+            return (
+                f"axis {axis} are the channels: the input has {shape[axis]}, the layer takes "
+                f"{channels}; if the last axis are the channels: {permuted}"
+            )
     if axis == 0 and channels == 1:
         return "a batch of images in one channel has that as an axis of its own: x.unsqueeze(1)"
     if rank == 2 and not axis and shape[0] == 1 and shape[1] == channels:

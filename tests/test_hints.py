@@ -139,6 +139,14 @@ CASES = {
     ),
     "NHWC": (layer(lambda nn: nn.Conv2d(3, 8, 3), zeros(2, 9, 9, 3)), r"permute\(0, 3, 1, 2\)"),
     "HWC": (layer(lambda nn: nn.Conv2d(3, 8, 3), zeros(9, 9, 3)), r"permute\(2, 0, 1\)"),
+    "32 high and wide": (
+        layer(lambda nn: nn.Conv2d(32, 8, 3), zeros(1, 16, 32, 32)),
+        r"axis 1 are the channels: the input has 16, the layer takes 32$",
+    ),
+    "short NLC": (
+        layer(lambda nn: nn.Conv1d(16, 8, 3), zeros(1, 8, 16)),
+        r"has 8, the layer takes 16; if the last axis are the channels: x\.permute\(0, 2, 1\)",
+    ),
     "NLC": (layer(lambda nn: nn.Conv1d(3, 8, 3), zeros(2, 9, 3)), r"permute\(0, 2, 1\)"),
     "grey": (layer(lambda nn: nn.Conv2d(3, 8, 3), zeros(2, 1, 9, 9)), r"expand\(-1, 3, -1, -1\)"),
     "channels": (layer(lambda nn: nn.Conv2d(3, 8, 3), zeros(2, 5, 9, 9)), "has 5, the layer.* 3"),

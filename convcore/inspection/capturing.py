@@ -49,9 +49,12 @@ class Capture(Mapping):
         file: Any,
         limit: int | None,
     ) -> None:
-        self.output = Values(
-            detach, without="nothing was captured: is the net called in the block?"
+        of_outputs = (
+            "nothing was captured: is the net called in the block?"
+            if "output" in of
+            else "outputs are not captured with of='grad': .grad has the gradients"
         )
+        self.output = Values(detach, without=of_outputs)
         self.grad = Values(detach, without="no gradient came: is backward() called in the block?")
         self.passes = 0
         self.left_out: list[str] = []

@@ -650,3 +650,12 @@ def test_reading_before_the_net_was_called_says_so():
         pass
     with pytest.raises(KeyError, match="nothing was captured: is the net called in the block"):
         found["output"]
+
+
+def test_outputs_that_were_not_asked_for_name_the_gradients():
+    net = nn.Sequential(nn.Linear(2, 3))
+    with inspection.capture(net, "0", of="grad") as found:
+        net(convcore.ones(1, 2)).sum().backward()
+    assert found.grad["0"].shape == (1, 3)
+    with pytest.raises(KeyError, match=r"not captured with of='grad': \.grad has the gradients"):
+        found["0"]
