@@ -1059,6 +1059,12 @@ def test_arrays_of_whole_numbers_are_not_sent_to_floats():
     assert "float()" in hint(nn.functional.relu, np.zeros(2))
 
 
+def test_a_name_from_the_wrong_place_is_told_the_right_one():
+    assert "use torch.as_tensor" in hint(lambda: convcore.from_torch)
+    assert "use torch.onnx.load" in hint(lambda: convcore.load_onnx)
+    assert "use torch.utils.data.DataLoader" in hint(lambda: nn.DataLoader)
+
+
 @pytest.mark.parametrize(
     ("module", "expected"),
     [

@@ -176,6 +176,8 @@ _OF_OTHERS = {
     "nn.MaxPooling2D": "nn.MaxPool2d",
     "pad": "nn.functional.pad",
     "repeat": "x.repeat for whole tensors, torch.repeat_interleave for NumPy's repeat",
+    **{"from_torch": "torch.as_tensor", "load_onnx": "torch.onnx.load"},
+    "nn.DataLoader": "torch.utils.data.DataLoader",
     # Modules of PyTorch's that stand deeper, and torchvision's.
     **{"dataloader": "utils.data", "functional": "nn.functional", "init": "nn.init"},
     "lr_scheduler": "optim.lr_scheduler",
