@@ -212,7 +212,7 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and find misspelt
             return _found(name)
         except Exception as error:
             # An AttributeError would end here: `from convcore import name` hides what it says.
-            if stale := importlib.import_module("convcore._hints").stale_kernels(error):
+            if stale := importlib.import_module("convcore._hints.kernels").stale_kernels(error):
                 raise stale from error
             raise
 

@@ -55,7 +55,7 @@ class device(Restoring):
                 TypeError(
                     f"device() takes a string or a device, but got {type.__class__.__name__}"
                 ),
-                _hints.of_pytorch(type),
+                _hints.inputs.of_pytorch(type),
             )
         elif index is None and type not in _TYPES:
             type, index = _parsed(type)
@@ -125,7 +125,7 @@ def check_device(given: Any, layout: Any = None) -> None:
 def unavailable(named: Any) -> RuntimeError:
     """Return the error of a device where no tensor can be."""
     error = RuntimeError(f"device '{named}' is not available: convcore computes on the CPU")
-    return _hints.hinted(error, _hints.ON_CPU)
+    return _hints.hinted(error, _hints.inputs.ON_CPU)
 
 
 def is_meta(given: Any) -> bool:
@@ -152,7 +152,7 @@ def _parsed(name: str) -> tuple[str, int]:
                 f"Expected one of {', '.join(_TYPES)} device type at start of device string: "
                 f"{name.partition(':')[0]}"
             ),
-            _hints.dtype_name(name) or _hints.ON_CPU,
+            _hints.inputs.dtype_name(name) or _hints.inputs.ON_CPU,
         )
     return found[1], int(found[2])
 

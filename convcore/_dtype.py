@@ -197,7 +197,7 @@ def as_numpy(kind: Any = None) -> np.dtype:
         kind.refuse()
     raise _hints.hinted(
         TypeError(f"argument 'dtype' must be torch.dtype, not {type(kind).__name__}"),
-        _hints.dtype_name(kind) if isinstance(kind, str) else _hints.of_pytorch(kind),
+        _hints.inputs.dtype_name(kind) if isinstance(kind, str) else _hints.inputs.of_pytorch(kind),
     )
 
 

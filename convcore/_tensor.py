@@ -480,7 +480,7 @@ class Tensor:
         if self._array.size == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         text = "Boolean value of Tensor with more than one value is ambiguous"
-        raise _hints.hinted(RuntimeError(text), _hints.AMBIGUOUS)
+        raise _hints.hinted(RuntimeError(text), _hints.graph.AMBIGUOUS)
 
     def __int__(self) -> int:
         return int(self._real_scalar())
@@ -571,7 +571,7 @@ class Tensor:
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
                 "protocol at the moment."
             )
-            raise _hints.hinted(unsupported, _hints.COMPUTED_COPY)
+            raise _hints.hinted(unsupported, _hints.graph.COMPUTED_COPY)
         tensor = wrap(self._array.copy(order="K"), type(self))
         memo[id(self)] = tensor
         tensor._requires_grad = self._requires_grad

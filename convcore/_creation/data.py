@@ -145,7 +145,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
             kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
         )
         raise _hints.hinted(
-            TypeError(f"expected np.ndarray (got {name})"), _hints.not_a_tensor(array)
+            TypeError(f"expected np.ndarray (got {name})"), _hints.inputs.not_a_tensor(array)
         )
     if not array.flags.writeable:
         _warn_read_only("NumPy array")

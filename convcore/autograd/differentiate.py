@@ -189,7 +189,7 @@ def _check_inputs(inputs: Sequence[Tensor]) -> None:
         if isinstance(tensor, Tensor) and not tensor.requires_grad:
             raise _hints.hinted(
                 RuntimeError("One of the differentiated Tensors does not require grad"),
-                _hints.NOT_RECORDED,
+                _hints.graph.NOT_RECORDED,
             )
 
 
@@ -204,7 +204,7 @@ def _edges(roots: Sequence[Tensor]) -> list[Edge]:
                 RuntimeError(
                     f"element {number} of tensors does not require grad and does not have a grad_fn"
                 ),
-                _hints.no_graph(root._array.dtype.kind in INEXACT, mode.enabled),
+                _hints.graph.no_graph(root._array.dtype.kind in INEXACT, mode.enabled),
             )
         edges.append((root._grad_fn or accumulator(root), root._output_nr))
     return edges
@@ -233,7 +233,7 @@ def _checked_grad(number: int, root: Tensor, gradient: Any) -> Tensor:
         if array.size != 1:
             raise _hints.hinted(
                 RuntimeError("grad can be implicitly created only for scalar outputs"),
-                _hints.NOT_SCALAR,
+                _hints.graph.NOT_SCALAR,
             )
         if array.dtype.kind not in FLOATING:
             raise RuntimeError(

@@ -203,7 +203,7 @@ def _modified(tensor: Tensor, maker: Any, output_nr: int, version: int) -> Runti
         "to find the operation that failed to compute its gradient, with "
         "torch.autograd.set_detect_anomaly(True, check_nan=False)."
     )
-    return _hints.hinted(error, _hints.MODIFIED)
+    return _hints.hinted(error, _hints.graph.MODIFIED)
 
 
 class saved_tensors_hooks(Restoring):

@@ -302,7 +302,7 @@ def check_writable(x: Tensor, *others: Any) -> None:
             RuntimeError(
                 "a leaf Variable that requires grad is being used in an in-place operation."
             ),
-            _hints.LEAF_IN_PLACE,
+            _hints.graph.LEAF_IN_PLACE,
         )
     link = x._view
     if link is None:
@@ -320,7 +320,7 @@ def check_writable(x: Tensor, *others: Any) -> None:
                 "a view of a leaf Variable that requires grad is being used in an in-place "
                 "operation."
             ),
-            _hints.LEAF_IN_PLACE,
+            _hints.graph.LEAF_IN_PLACE,
         )
     if needs_history(x, *others) and (may_overlap(array) or may_overlap(base._array)):
         raise RuntimeError(_SHARED_ELEMENTS)

@@ -79,7 +79,8 @@ def embedding(
     if rows.size and not 0 <= rows.min() <= rows.max() < size:
         outside = rows[(rows < 0) | (rows >= size)]
         raise _hints.hinted(
-            IndexError("index out of range in self"), _hints.index_range(int(outside[0]), size)
+            IndexError("index out of range in self"),
+            _hints.inputs.index_range(int(outside[0]), size),
         )
     if max_norm is not None:
         _renorm(weight, rows, max_norm, norm_type)
@@ -109,7 +110,7 @@ def _check_integers(function: str, indices: Tensor) -> None:
                 f"types: Long, Int; but got {legacy_name(indices._array.dtype)} instead (while "
                 f"checking arguments for {function})"
             ),
-            _hints.INTEGERS,
+            _hints.inputs.INTEGERS,
         )
 
 

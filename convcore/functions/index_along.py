@@ -72,7 +72,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
         outside = int(places[(places < 0) | (places >= array.shape[axis])][0])
         raise _hints.hinted(
             IndexError("index out of range in self"),
-            _hints.index_range(outside, array.shape[axis]),
+            _hints.inputs.index_range(outside, array.shape[axis]),
         )
     out = wrap(array.take(places, axis))
     shape = array.shape

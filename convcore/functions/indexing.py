@@ -78,7 +78,7 @@ def _at(x: Tensor, axis: int, place: int, position: int = 0) -> Tensor:
 def _bounds(part: slice, size: int) -> tuple[int, int, int]:
     """Return where a slice starts, before what it stops, and its step."""
     if part.step is not None and as_int(part.step) < 0:
-        raise _hints.hinted(ValueError("step must be greater than zero"), _hints.BACKWARDS)
+        raise _hints.hinted(ValueError("step must be greater than zero"), _hints.inputs.BACKWARDS)
     start, stop, step = part.indices(size)
     return start, max(start, stop), step
 
@@ -164,7 +164,7 @@ def _item(item: Any) -> Any:
                     "only integers, slices (`:`), ellipsis (`...`), None and long or byte "
                     f"Variables are valid indices (got {type(item).__name__})"
                 ),
-                _hints.of_pytorch(item),
+                _hints.inputs.of_pytorch(item),
             )
         item = _creation.tensor(item)
         if not item._array.size:

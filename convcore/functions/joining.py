@@ -150,7 +150,7 @@ def _checked(tensors: Any, function: str) -> tuple[Tensor, ...]:
                 TypeError(
                     f"expected Tensor as element {place} in argument 0, but got {typename(tensor)}"
                 ),
-                _hints.of_pytorch(tensor),
+                _hints.inputs.of_pytorch(tensor),
             )
     return tensors
 

@@ -289,14 +289,14 @@ def binary_cross_entropy(
         found, expected = scalar_name(t.dtype), scalar_name(x.dtype)
         raise _hints.hinted(
             RuntimeError(f"Found dtype {found} but expected {expected}"),
-            _hints.FLOAT_TARGETS if t.dtype.kind in "iub" else "",
+            _hints.losses.FLOAT_TARGETS if t.dtype.kind in "iub" else "",
         )
     check_kind("binary_cross_entropy", input, "f")
     for name, array in (("input", x), ("target", t)):
         if not np.all((array >= 0) & (array <= 1)):
             raise _hints.hinted(
                 RuntimeError(f"all elements of {name} should be between 0 and 1"),
-                _hints.NO_PROBABILITIES if name == "input" else "",
+                _hints.losses.NO_PROBABILITIES if name == "input" else "",
             )
     _check_factors(x.shape, weight)
     factor = 1 if weight is None else weight._array
@@ -372,7 +372,7 @@ def binary_cross_entropy_with_logits(
             ValueError(
                 f"Target size ({target.shape}) must be the same as input size ({input.shape})"
             ),
-            _hints.other_axis(input.shape, target.shape),
+            _hints.losses.other_axis(input.shape, target.shape),
         )
     check_kind("log_sigmoid_cpu", input, "fiubV")
     x, t = input._array, target._array
@@ -416,7 +416,7 @@ def _refuse_integers(wanted: np.dtype, found: np.dtype) -> None:
             f"result type {scalar_name(wanted)} can't be cast to the desired output type "
             f"{scalar_name(found)}"
         ),
-        _hints.FLOAT_TARGETS,
+        _hints.losses.FLOAT_TARGETS,
     )
 
 

@@ -34,7 +34,7 @@ def reduction_name(
         if reduction not in ("none", "mean", "sum"):
             raise _hints.hinted(
                 ValueError(f"{reduction} is not a valid value for reduction"),
-                _hints.reductions((*more, "mean", "sum", "none")),
+                _hints.losses.reductions((*more, "mean", "sum", "none")),
             )
         return reduction
     return older_reduction(size_average, reduce, stacklevel=3 + frames)

@@ -496,9 +496,9 @@ def _lower_product_backward(needs: Needs, grad: Tensor, x: Tensor, y: Tensor) ->
 def _explain(error: RuntimeError, x: np.ndarray, w: np.ndarray) -> None:
     """Add a hint to the error of a linear layer's input that does not fit."""
     if x.ndim and w.ndim == 2 and x.shape[-1] != len(w):
-        _hints.hinted(error, _hints.linear_input(x.shape, len(w)))
+        _hints.hinted(error, _hints.inputs.linear_input(x.shape, len(w)))
     elif x.dtype != w.dtype:
-        _hints.hinted(error, _hints.other_dtype(x.dtype.name, w.dtype.name))
+        _hints.hinted(error, _hints.inputs.other_dtype(x.dtype.name, w.dtype.name))
 
 
 # Product and sum: addmm and its relatives

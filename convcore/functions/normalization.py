@@ -338,7 +338,7 @@ def _one_value(shape: Any) -> ValueError:
     error = ValueError(
         f"Expected more than 1 value per channel when training, got input size {shape}"
     )
-    return _hints.hinted(error, _hints.ONE_VALUE)
+    return _hints.hinted(error, _hints.inputs.ONE_VALUE)
 
 
 def _check_pair(running_mean: Tensor | None, running_var: Tensor | None) -> None:
@@ -366,7 +366,7 @@ def _check_vectors(
             size = vector._array.size
             raise _hints.hinted(
                 RuntimeError(f"{name} should contain {channels} elements not {size}"),
-                _hints.normalized_input(channels, size),
+                _hints.inputs.normalized_input(channels, size),
             )
         # A weight's dtype is the input's; these may differ, but integers would not hold a mean.
         if name.startswith("running") and vector._array.dtype.kind not in FLOATING:

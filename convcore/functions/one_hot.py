@@ -55,6 +55,6 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     elif largest >= num_classes:
         raise _hints.hinted(
             RuntimeError("Class values must be smaller than num_classes."),
-            _hints.index_range(largest, num_classes),
+            _hints.inputs.index_range(largest, num_classes),
         )
     return wrap((classes[..., None] == counted(num_classes)).astype(np.int64))

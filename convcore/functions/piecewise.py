@@ -110,7 +110,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     if input is None or other is None:
         raise _hints.hinted(
             TypeError(f"where(): missing {'input' if input is None else 'other'}"),
-            _hints.BOTH_SIDES,
+            _hints.inputs.BOTH_SIDES,
         )
     input, other = operand(input, "where"), operand(other, "where")
     a, b = _array(input), _array(other)

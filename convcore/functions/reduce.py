@@ -138,7 +138,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
                 f"mean(): could not infer output dtype. {which} dtype must be either a "
                 f"floating point or complex dtype. Got: {scalar_name(array.dtype)}"
             ),
-            _hints.FLOATS,
+            _hints.inputs.FLOATS,
         )
     over = axes(dim, array.ndim)
     number = math.prod([array.shape[one] for one in over])

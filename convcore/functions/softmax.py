@@ -108,7 +108,7 @@ def _prepared(
         kind = scalar_name(x._array.dtype)
         raise _hints.hinted(
             NotImplementedError(f"\"{function}_lastdim_kernel_impl\" not implemented for '{kind}'"),
-            _hints.REAL if x._array.dtype.kind == "c" else _hints.FLOATS,
+            _hints.inputs.REAL if x._array.dtype.kind == "c" else _hints.inputs.FLOATS,
         )
     return x, wrap_dim(dim, rank)
 

@@ -7,7 +7,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from convcore._hints import hinted, no_batch
+from convcore._hints import hinted
+from convcore._hints.inputs import no_batch
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record

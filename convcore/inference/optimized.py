@@ -11,7 +11,8 @@ import numpy as np
 
 from convcore import _misnamed, nn
 from convcore._dtype import bfloat16, dtype, float16
-from convcore._hints import hinted, not_a_module
+from convcore._hints import hinted
+from convcore._hints.modules import not_a_module
 from convcore._tensor import Tensor
 from convcore.amp.autocast_mode import autocast, is_autocast_cpu_enabled
 from convcore.autograd.grad_mode import inference_mode, no_grad

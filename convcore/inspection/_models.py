@@ -12,5 +12,5 @@ def check_model(model: Any) -> None:
     if not isinstance(model, nn.Module):
         raise _hints.hinted(
             TypeError(f"model must be a Module, got {type(model).__name__}"),
-            _hints.not_a_module(model),
+            _hints.modules.not_a_module(model),
         )

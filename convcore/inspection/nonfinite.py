@@ -91,7 +91,7 @@ class find_nan:
         if model is not None and not isinstance(model, nn.Module):
             raise _hints.hinted(
                 TypeError(f"model must be a Module or None, got {type(model).__name__}"),
-                _hints.not_a_module(model),
+                _hints.modules.not_a_module(model),
             )
         self._model = model
         self._inf = inf

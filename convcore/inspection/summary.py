@@ -148,10 +148,10 @@ def summary(
             model(*args, **kwargs)
     except Exception as error:
         if not args and not kwargs and isinstance(error, TypeError):
-            _hints.hinted(error, _hints.NO_INPUT)
+            _hints.hinted(error, _hints.modules.NO_INPUT)
         elif _is_shape(input) and _runs(model, (zeros((1, *input), dtype=dtype),), kwargs):
             error.__notes__ = []  # what a layer guessed: the cause is known now
-            _hints.hinted(error, _hints.lone_shape(input))
+            _hints.hinted(error, _hints.modules.lone_shape(input))
         raise
     finally:
         for handle in handles:

@@ -21,7 +21,7 @@ from convcore.models.vgg import *
 if not TYPE_CHECKING:  # type checkers find misspelt names themselves
 
     def __getattr__(name: str) -> Any:
-        hint = _hints.NO_DOWNLOAD if name.endswith("_Weights") else ""
+        hint = _hints.states.NO_DOWNLOAD if name.endswith("_Weights") else ""
         if name in ("get_model", "list_models"):
             hint = "a net is made by its function: getattr(models, 'resnet18')()"
         raise _hints.hinted(_misnamed.missing_name(__name__, name), hint)

@@ -107,7 +107,7 @@ class Optimizer(_misnamed.KeywordHints):
                     "params argument given to the optimizer should be an iterable of Tensors or "
                     f"dicts, but got {params.type()}"
                 ),
-                _hints.ONE_TENSOR,
+                _hints.modules.ONE_TENSOR,
             )
         self.defaults = defaults
         self.state: defaultdict[Any, Any] = defaultdict(dict)
@@ -115,11 +115,11 @@ class Optimizer(_misnamed.KeywordHints):
         try:
             groups = list(params)
         except TypeError as no_list:
-            _hints.hinted(no_list, _hints.not_parameters(params))
+            _hints.hinted(no_list, _hints.modules.not_parameters(params))
             raise
         if not groups:
             raise _hints.hinted(
-                ValueError("optimizer got an empty parameter list"), _hints.EMPTY_PARAMETERS
+                ValueError("optimizer got an empty parameter list"), _hints.modules.EMPTY_PARAMETERS
             )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
@@ -202,11 +202,13 @@ class Optimizer(_misnamed.KeywordHints):
                     "optimizer can only optimize Tensors, but one of the params is "
                     f"{type(parameter).__name__}"
                 ),
-                _hints.not_parameters(parameter),
+                _hints.modules.not_parameters(parameter),
             )
         leaf = parameter.is_leaf or parameter.retains_grad
         if not leaf and not self.defaults.get("differentiable"):
-            raise _hints.hinted(ValueError("can't optimize a non-leaf Tensor"), _hints.NON_LEAF)
+            raise _hints.hinted(
+                ValueError("can't optimize a non-leaf Tensor"), _hints.modules.NON_LEAF
+            )
 
     def _check_group(self, group: dict[str, Any]) -> None:
         """Raise ValueError if a group does not fit those of the optimizer."""

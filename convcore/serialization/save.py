@@ -18,7 +18,8 @@ from convcore import _misnamed, overrides
 from convcore._device import device
 from convcore._dtype import bfloat16
 from convcore._dtype import dtype as _dtype
-from convcore._hints import OBJECT_FIRST, hinted
+from convcore._hints import hinted
+from convcore._hints.states import OBJECT_FIRST
 from convcore._size import Size
 from convcore._tensor import Tensor
 from convcore.engine.layers.elementwise import is_dense

@@ -45,7 +45,7 @@ def check_arguments(function: str, **given: Any) -> None:
                     f"{function}(): argument '{name}' (position {position}) must be Tensor, "
                     f"not {typename(value)}"
                 ),
-                _hints.not_a_tensor(value),
+                _hints.inputs.not_a_tensor(value),
             )
 
 
@@ -137,5 +137,5 @@ def check_kind(kernel: str, input: Tensor, kinds: str, other: Tensor | None = No
     if dtype.kind not in kinds:
         raise _hints.hinted(
             NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'"),
-            _hints.FLOATS if "f" in kinds and dtype.kind in "iub" else "",
+            _hints.inputs.FLOATS if "f" in kinds and dtype.kind in "iub" else "",
         )

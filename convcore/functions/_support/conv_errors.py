@@ -59,18 +59,18 @@ def conv_error(
 def _hint(function: str, input: Any, weight: Any, groups: int) -> str:
     for value in (input, weight):
         if not isinstance(value, Tensor):
-            return _hints.not_a_tensor(value)
+            return _hints.inputs.not_a_tensor(value)
     x, w, rank = input._array, weight._array, int(function[-2])
     if x.dtype != w.dtype:
-        return _hints.other_dtype(x.dtype.name, w.dtype.name)
+        return _hints.inputs.other_dtype(x.dtype.name, w.dtype.name)
     if w.ndim != rank + 2:
-        return _hints.conv_weight(function, w.shape, _AXES[-rank:])
+        return _hints.inputs.conv_weight(function, w.shape, _AXES[-rank:])
     channels = w.shape[0] if "transpose" in function else w.shape[1] * groups
     if x.ndim not in (rank + 1, rank + 2):
-        return _hints.conv_rank(x.shape, rank, channels)
+        return _hints.inputs.conv_rank(x.shape, rank, channels)
     if x.shape[-rank - 1] == channels:
         return ""
-    return _hints.conv_input(x.shape, rank, channels, input.grad_fn is not None)
+    return _hints.inputs.conv_input(x.shape, rank, channels, input.grad_fn is not None)
 
 
 def _errors(

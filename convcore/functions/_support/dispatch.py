@@ -154,7 +154,7 @@ def compiled(
         kind = scalar_name(array.dtype)
         raise _hints.hinted(
             NotImplementedError(f"\"{node}\" not implemented for '{kind}'"),
-            _hints.FLOATS if array.dtype.kind in "iub" else "",
+            _hints.inputs.FLOATS if array.dtype.kind in "iub" else "",
         )
     if ufunc is None or elementwise.computes(op[0], array.dtype):
         out = wrap(of_each(lambda array: elementwise.forward(op[0], array, op[1:]), array))

@@ -35,13 +35,13 @@ def _check_none(value: Any, kind: str, name: str, expected: str) -> None:
                 f"cannot assign '{typename(value)}' as {kind} '{name}' "
                 f"({expected} or None expected)"
             ),
-            _hints.parameter(value, name) if kind == "parameter" else "",
+            _hints.modules.parameter(value, name) if kind == "parameter" else "",
         )
 
 
 def _too_early(what: str) -> AttributeError:
     error = AttributeError(f"cannot assign {what} before Module.__init__() call")
-    return _hints.hinted(error, _hints.NO_SUPER)
+    return _hints.hinted(error, _hints.modules.NO_SUPER)
 
 
 class Members:
@@ -85,7 +85,7 @@ class Members:
                         f"cannot assign '{typename(param)}' object to parameter '{name}' "
                         "(torch.nn.Parameter or None required)"
                     ),
-                    _hints.not_a_parameter(param),
+                    _hints.modules.not_a_parameter(param),
                 )
             if param.grad_fn is not None:
                 raise ValueError(
@@ -123,7 +123,7 @@ class Members:
                     f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
                     "(torch Tensor or None required)"
                 ),
-                _hints.not_a_tensor(tensor),
+                _hints.inputs.not_a_tensor(tensor),
             )
         hooks = _hooks._global_buffer_registration_hooks
         self._buffers[name] = _hooks.registered(hooks, self, name, tensor)
@@ -143,7 +143,7 @@ class Members:
         if module is not None and not isinstance(module, Members):
             raise _hints.hinted(
                 TypeError(f"{typename(module)} is not a Module subclass"),
-                _hints.not_a_module(module),
+                _hints.modules.not_a_module(module),
             )
         self._check_name("module", name, self._modules)
         self._set_module(name, module)
@@ -183,7 +183,7 @@ class Members:
             pass  # before __init__ there are no members
         raise _hints.hinted(
             AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'"),
-            _hints.module_method(name),
+            _hints.modules.module_method(name),
         )
 
     def __setattr__(self, name: str, value: Any) -> None:

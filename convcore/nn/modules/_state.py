@@ -185,7 +185,7 @@ class State:
         if not isinstance(state_dict, Mapping):
             raise _hints.hinted(
                 TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}."),
-                _hints.not_a_state(state_dict),
+                _hints.states.not_a_state(state_dict),
             )
         loading = _Loading(state_dict, assign)
         _check_form(loading.state)
@@ -203,8 +203,8 @@ class State:
             module: Any = self
             members = [*module.named_parameters(), *module.named_buffers()]
             shapes = {name: tensor.shape for name, tensor in members}
-            foreign = next(filter(None, map(_hints.of_pytorch, state_dict.values())), "")
-            keys = _hints.state_keys(loading.missing, loading.unexpected, state_dict, shapes)
+            foreign = next(filter(None, map(_hints.inputs.of_pytorch, state_dict.values())), "")
+            keys = _hints.states.state_keys(loading.missing, loading.unexpected, state_dict, shapes)
             hint = keys or foreign
             raise _hints.hinted(mismatch, hint)
         return _IncompatibleKeys(loading.missing, loading.unexpected)

@@ -106,7 +106,7 @@ class _NormBase(AffineNorm):
             allowed = " or ".join(f"{rank}D" for rank in self.ranks)
             raise _hints.hinted(
                 ValueError(f"expected {allowed} input (got {input.dim()}D input)"),
-                _hints.no_batch(input.dim(), allowed),
+                _hints.inputs.no_batch(input.dim(), allowed),
             )
 
     def extra_repr(self) -> str:

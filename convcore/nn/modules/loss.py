@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from convcore._hints import hinted, loss_class
+from convcore._hints import hinted
+from convcore._hints.losses import loss_class
 from convcore._tensor import Tensor
 from convcore.functions.loss_reduction import older_reduction
 from convcore.nn import functional

@@ -133,7 +133,7 @@ class Module(Members, State, Conversion, _misnamed.KeywordHints):
             NotImplementedError(
                 f'Module [{type(self).__name__}] is missing the required "forward" function'
             ),
-            _hints.no_forward(self),
+            _hints.modules.no_forward(self),
         )
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:

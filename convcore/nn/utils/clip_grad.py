@@ -36,7 +36,7 @@ def _listed(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
         return [tensors] if isinstance(tensors, Tensor) else list(tensors)
     except TypeError as error:
         if hasattr(tensors, "parameters"):
-            _hints.hinted(error, _hints.not_parameters(tensors))
+            _hints.hinted(error, _hints.modules.not_parameters(tensors))
         raise
 
 
@@ -46,7 +46,7 @@ def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
         grads = [parameter.grad for parameter in _listed(parameters)]
     except AttributeError as error:
         if hasattr(error.obj, "parameters"):  # a module, or one of those that it iterates over
-            _hints.hinted(error, _hints.not_parameters(error.obj))
+            _hints.hinted(error, _hints.modules.not_parameters(error.obj))
         raise
     return [grad for grad in grads if grad is not None]
 

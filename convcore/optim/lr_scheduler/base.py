@@ -167,7 +167,7 @@ def checked_optimizer(optimizer: Any) -> Optimizer:
     if not isinstance(optimizer, Optimizer):
         raise _hints.hinted(
             TypeError(f"{type(optimizer).__name__} is not an Optimizer"),
-            _hints.of_pytorch(optimizer),
+            _hints.inputs.of_pytorch(optimizer),
         )
     return optimizer
 

@@ -82,7 +82,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
                 kind = type(one).__name__
                 raise _hints.hinted(
                     TypeError(f"TensorDataset(): tensors[{number}] must be Tensor, got {kind}"),
-                    _hints.not_a_tensor(one),
+                    _hints.inputs.not_a_tensor(one),
                 )
         if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
             rows = ", ".join(str(tensor.size(0)) for tensor in tensors)

@@ -231,5 +231,5 @@ def _check_count(name: str, value: Any) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
         raise _hints.hinted(
             ValueError(f"{name} should be a positive integer value, but got {name}={value}"),
-            _hints.ONE_DATASET if isinstance(value, Tensor) else "",
+            _hints.data.ONE_DATASET if isinstance(value, Tensor) else "",
         )

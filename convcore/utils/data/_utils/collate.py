@@ -124,7 +124,7 @@ def _refused(kind: Any) -> TypeError:
         "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
         f"{kind}"
     )
-    return _hints.hinted(error, _hints.of_pytorch(kind))
+    return _hints.hinted(error, _hints.inputs.of_pytorch(kind))
 
 
 def _of_sequences(batch: Sequence[Any], recurse: Callable[[Any], Any]) -> Any:

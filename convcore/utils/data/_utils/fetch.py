@@ -36,7 +36,7 @@ def make_fetch(
             return collate(samples)
         except (RuntimeError, TypeError) as error:
             if isinstance(numbers, list | tuple):
-                _hints.hinted(error, _hints.samples(numbers, samples))
+                _hints.hinted(error, _hints.data.samples(numbers, samples))
             raise
 
     return fetch
