@@ -138,6 +138,10 @@ CASES = {
         r"parameters are float64.*x\.double\(\)",
     ),
     "NHWC": (layer(lambda nn: nn.Conv2d(3, 8, 3), zeros(2, 9, 9, 3)), r"permute\(0, 3, 1, 2\)"),
+    "NHWC of a map": (
+        layer(lambda nn: nn.Conv2d(32, 8, 3), zeros(2, 7, 7, 32)),
+        r"looks like it: x\.permute\(0, 3, 1, 2\)",
+    ),
     "HWC": (layer(lambda nn: nn.Conv2d(3, 8, 3), zeros(9, 9, 3)), r"permute\(2, 0, 1\)"),
     "32 high and wide": (
         layer(lambda nn: nn.Conv2d(32, 8, 3), zeros(1, 16, 32, 32)),

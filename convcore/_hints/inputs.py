@@ -35,20 +35,19 @@ def conv_input(shape: _Shape, rank: int, channels: int, is_computed: bool = Fals
     """
     shape = list(shape)
     axis = len(shape) - rank - 1
+    told = f"axis {axis} are the channels: the input has {shape[axis]}, the layer takes {channels}"
     if shape[-1] == channels and shape[axis] != channels:
         order = [*range(axis), len(shape) - 1, *range(axis, len(shape) - 1)]
         permuted = f"x.permute({', '.join(map(str, order))})"
-        # Images are larger than they are deep; of maps 32 high and 32 wide, 32 says nothing.
-        if channels < min(shape[axis:-1]):
+        others = shape[axis:-1]
+        # Images are larger than they are deep, or square; of 32 x 32 pixels, 32 says nothing.
+        if channels < min(others) or (rank > 1 and len(set(others)) == 1):
             return (
                 f"axis {axis} has to be the channels, and here the last axis looks like it: "
                 f"{permuted}"
             )
         if rank == 1:
-            return (
-                f"axis {axis} are the channels: the input has {shape[axis]}, the layer takes "
-                f"{channels}; if the last axis are the channels: {permuted}"
-            )
+            return f"{told}; if the last axis are the channels: {permuted}"
     if axis == 0 and channels == 1:
         return "a batch of images in one channel has that as an axis of its own: x.unsqueeze(1)"
     if rank == 2 and not axis and shape[0] == 1 and shape[1] == channels:
@@ -56,7 +55,6 @@ def conv_input(shape: _Shape, rank: int, channels: int, is_computed: bool = Fals
             f"axes are missing: an image is (1, {channels}, height, width), and the input's shape "
             f"is {shape}"
         )
-    told = f"axis {axis} are the channels: the input has {shape[axis]}, the layer takes {channels}"
     if rank == 2 and shape[axis] == 1 and channels == 3 and not is_computed:
         sizes = "-1, 3, -1, -1" if axis else "3, -1, -1"
         return f"{told}; if the images are grey, repeat the channel: x.expand({sizes})"

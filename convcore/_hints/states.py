@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from convcore._hints.inputs import shape_of
+from convcore._hints.inputs import of_pytorch, shape_of
 from convcore._hints.words import nearest
 
 _Shape = Sequence[int]
@@ -18,9 +18,9 @@ def state_keys(
     state: Mapping[str, Any],
     shapes: Mapping[str, _Shape],
 ) -> str:
-    """Say how the keys of a state differ from those of a module, whose shapes are given."""
+    """Say how a state differs from that of a module, whose shapes are given: most often by keys."""
     if not missing or not unexpected:
-        return ""
+        return next(filter(None, map(of_pytorch, state.values())), "")
     for key in unexpected:
         inner = state.get(key)
         if isinstance(inner, Mapping) and missing[0] in inner:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import inspect
 import math
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import onnx
 from onnx import helper
 
-import convcore
-import convcore.onnx.translations  # enters them
+import convcore.onnx.translations  # noqa: F401, it enters them
 from convcore import Tensor, nn
+from convcore._frames import users_frame
 from convcore._hints import hinted
 from convcore.autograd import no_grad
 from convcore.nn.utils.rnn import PackedSequence
@@ -61,9 +59,6 @@ _OPERATORS = {
 _TAKE_DTYPES = frozenset(("to", "type_as"))
 # Functions without a tensor among their arguments whose results are others at each call.
 _DRAWS = frozenset(("rand", "randn"))
-
-
-_OWN = str(Path(convcore.__file__).parent) + os.sep
 
 
 def _shown(func: Callable[..., Any]) -> str:
@@ -419,9 +414,7 @@ class Recorder(TorchFunctionMode):
 
     def _called(self, name: str = "") -> str:
         """Return in which module, file and line the program is that called convcore."""
-        frame = sys._getframe()
-        while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
-            frame = frame.f_back
+        frame, _ = users_frame()
         where = f"called in module {self._place()!r}, {frame.f_code.co_filename}:{frame.f_lineno}"
         return f"{name}() {where}" if name else where
 

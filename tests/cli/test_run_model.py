@@ -137,7 +137,11 @@ REFUSED = {
     ),
     "many arrays": (
         ["net.onnx", "--input", "many.npz"],
-        "many.npz has w0, w1, w2, w3, ...; the net's inputs are image\n",
+        "many.npz has 'w0', 'w1' and 98 more; the net's inputs are image\n",
+    ),
+    "an array's units": (
+        ["net.onnx", "--input", "x.npy", "--imagenet"],
+        "--imagenet is of a photograph, not of --input x.npy\n",
     ),
     "labels": (["net.onnx", "--input", "x.npy", "--labels", "no.txt"], "--labels no.txt"),
     "output": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from convcore.cli.errors import UsageError, lacking, require_extra
@@ -38,6 +39,12 @@ def one_line(error: Exception) -> str:
     said = lacking(error) or str(error)
     parts = [" ".join(one.split()) for one in (said, *getattr(error, "__notes__", ()))]
     return ". ".join([*(one.removesuffix(".") for one in parts[:-1]), parts[-1]])
+
+
+def first_of(names: Sequence[str]) -> str:
+    """Return the first two of some names, and how many more there are."""
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return f"{', '.join(map(repr, names[:2]))}{more}"
 
 
 def axes_of(info: Any) -> list[int | str]:

@@ -8,7 +8,13 @@ from typing import Any
 
 from convcore.cli.errors import UsageError, require_place, seed
 from convcore.cli.models.files import axes_of, one_line, open_model, open_with_zeros
-from convcore.cli.models.pictures import SUFFIXES, height_and_width, read_picture, resize_hint
+from convcore.cli.models.pictures import (
+    SUFFIXES,
+    height_and_width,
+    imagenet_units,
+    read_picture,
+    resize_hint,
+)
 from convcore.cli.models.summary import default_sizes, designed_for, maker, sizes
 from convcore.cli.models.weights import load_weights
 
@@ -148,11 +154,7 @@ def _input(arguments: argparse.Namespace, expected: tuple[Any, ...]) -> tuple[An
         raise UsageError(f"--input: {given!r} is no .npy file, photograph or sizes as 1,3,224,224")
     if len(expected) != 1:
         raise UsageError(f"--input: {arguments.model} takes {len(expected)} inputs")
-    mean, std = [0.0], [1.0]
-    if arguments.imagenet:
-        from convcore.demo.maps import MEAN, STD
-
-        mean, std = MEAN.tolist(), STD.tolist()
+    mean, std = imagenet_units() if arguments.imagenet else ([0.0], [1.0])
     pixels, _ = read_picture(
         Path(given), _axes(expected[0]), arguments.size, mean, std, 1.0, "view"
     )

@@ -84,6 +84,13 @@ def read_picture(
     return np.stack([array] * copies), said
 
 
+def imagenet_units() -> tuple[list[float], list[float]]:
+    """Return what nets that were trained on ImageNet have as ``mean`` and ``std``."""
+    from convcore.demo.maps import MEAN, STD
+
+    return MEAN.tolist(), STD.tolist()
+
+
 def resize_hint(file: Path, axes: Sequence[Any], size: tuple[int, int] | None) -> str:
     """Say how a photograph gets a size that the net takes, where the input's axes leave it free."""
     is_free = any(isinstance(axis, str) for axis in axes)

@@ -11,8 +11,14 @@ from time import perf_counter
 from typing import Any
 
 from convcore.cli.errors import UsageError, count, require_place
-from convcore.cli.models.files import axes_of, fits, one_line, open_model
-from convcore.cli.models.pictures import SUFFIXES, height_and_width, read_picture, resize_hint
+from convcore.cli.models.files import axes_of, first_of, fits, one_line, open_model
+from convcore.cli.models.pictures import (
+    SUFFIXES,
+    height_and_width,
+    imagenet_units,
+    read_picture,
+    resize_hint,
+)
 
 _SECONDS = 1.0
 # Of a batch, whose largest results are printed.
@@ -60,7 +66,7 @@ def add_command(commands: argparse._SubParsersAction) -> None:
         help="of a photograph: --mean and --std of nets that were trained on ImageNet",
     )  # fmt: skip
     parser.add_argument(
-        "--largest", type=_one_positive, default=1.0, metavar="N",
+        "--largest", type=_one_positive, metavar="N",
         help="of a photograph: its brightest value, for nets that take 0 to 255",
     )  # fmt: skip
     parser.add_argument(
@@ -121,10 +127,13 @@ def _inputs(arguments: argparse.Namespace, infos: Sequence[Any]) -> list[Any]:
     if file.suffix.lower() in SUFFIXES:
         array, said = read_picture(
             *(file, axes_of(infos[0]), arguments.size),
-            *(*_scale(arguments), arguments.largest),
+            *(*_scale(arguments), arguments.largest or 1.0),
         )
         print(said)
         return [array]
+    for option in ("mean", "std", "imagenet", "largest", "size"):
+        if getattr(arguments, option):
+            raise UsageError(f"--{option} is of a photograph, not of --input {file}")
     if file.suffix.lower() not in (".npy", ".npz"):
         known = ", ".join((".npy", ".npz", *SUFFIXES))
         raise UsageError(f"--input {file}: allowed are files that end in {known}")
@@ -135,8 +144,9 @@ def _inputs(arguments: argparse.Namespace, infos: Sequence[Any]) -> list[Any]:
     except Exception as error:  # zipfile, zlib and NumPy have errors of all kinds
         raise UsageError(f"{file}: no arrays can be read: {one_line(error)}") from None
     if sorted(found) != sorted(names):
-        shown = ", ".join([*list(found)[:4], *(["..."] if len(found) > 4 else [])])
-        raise UsageError(f"{file} has {shown}; the net's inputs are {', '.join(names)}")
+        raise UsageError(
+            f"{file} has {first_of(list(found))}; the net's inputs are {', '.join(names)}"
+        )
     return [_checked(found[info.name], info) for info in infos]
 
 
@@ -145,9 +155,7 @@ def _scale(arguments: argparse.Namespace) -> tuple[list[float], list[float]]:
     if arguments.imagenet:
         if arguments.mean or arguments.std:
             raise UsageError("--imagenet sets --mean and --std: give it, or those")
-        from convcore.demo.maps import MEAN, STD
-
-        return MEAN.tolist(), STD.tolist()
+        return imagenet_units()
     return arguments.mean or [0.0], arguments.std or [1.0]
 
 

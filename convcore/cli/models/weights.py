@@ -8,7 +8,7 @@ from typing import Any
 
 from convcore._hints.states import prefix_of
 from convcore.cli.errors import UsageError
-from convcore.cli.models.files import one_line
+from convcore.cli.models.files import first_of, one_line
 
 
 def load_weights(model: Any, name: str, file: str) -> None:
@@ -56,11 +56,5 @@ def _difference(state: Collection[str], own: Collection[str], file: str, name: s
     unexpected = [key for key in state if key not in own]
     missing = [key for key in own if key not in state]
     sides = ((file, unexpected), (name, missing))
-    parts = [f"only {one} has {_shown(keys)}" for one, keys in sides if keys]
+    parts = [f"only {one} has {first_of(keys)}" for one, keys in sides if keys]
     return f"{file} is of another net than {name}: {'; '.join(parts)}" if parts else ""
-
-
-def _shown(keys: list[str]) -> str:
-    """Return the first two of some keys, and how many more there are."""
-    more = f" and {len(keys) - 2} more" if len(keys) > 2 else ""
-    return f"{', '.join(map(repr, keys[:2]))}{more}"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from convcore._frames import users_level
+from convcore._frames import users_frame
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import is_grad_enabled
 from convcore.autograd.views import aliases
@@ -124,7 +124,7 @@ class Boundary:
             "Full backward hook is firing when gradients are computed with respect to module "
             "outputs since no inputs require gradients. Such a hook sees grad_output, and None "
             "for every grad_input.",
-            stacklevel=users_level(),
+            stacklevel=users_frame()[1],
         )
         for hook in self.after:
             answer = hook(self.module, (None,) * len(self.input_kinds), grad_outputs)

@@ -203,9 +203,7 @@ class State:
             module: Any = self
             members = [*module.named_parameters(), *module.named_buffers()]
             shapes = {name: tensor.shape for name, tensor in members}
-            foreign = next(filter(None, map(_hints.inputs.of_pytorch, state_dict.values())), "")
-            keys = _hints.states.state_keys(loading.missing, loading.unexpected, state_dict, shapes)
-            hint = keys or foreign
+            hint = _hints.states.state_keys(loading.missing, loading.unexpected, state_dict, shapes)
             raise _hints.hinted(mismatch, hint)
         return _IncompatibleKeys(loading.missing, loading.unexpected)
 
