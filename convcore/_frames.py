@@ -13,7 +13,7 @@ _OWN = str(Path(__file__).parent) + os.sep
 def users_frame() -> tuple[FrameType, int]:
     """Return the innermost call outside convcore, and how many calls above the caller it stands.
 
-    A warning with that number as its ``stacklevel`` names the user's line.
+    A warning with that number for its level names the user's line.
     """
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
