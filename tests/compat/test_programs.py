@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fork_server import ForkServer
 from printed import assert_same_numbers, last_place
 
 import convcore
@@ -31,31 +30,20 @@ SLOW = {
 
 
 @pytest.fixture(scope="module")
-def on_pytorch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], str]]:
-    """Return a function that returns what a program prints on PyTorch."""
-    command = [sys.executable, str(TESTS / "helpers" / "fork_programs.py")]
-    output = tmp_path_factory.mktemp("pytorch") / "output"
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=output.parent
-    ) as server:
-
-        def run(program: Path) -> str:
-            output.write_text("")
-            server.stdin.write(f"{program}\t{output}\n")
-            server.stdin.flush()
-            status = server.stdout.readline()
-            assert status == "0\n", output.read_text()
-            return output.read_text()
-
-        yield run
+def convcore_server() -> Iterator[ForkServer]:
+    with ForkServer("convcore.cli", "convcore.nn", "convcore.compat", "sklearn.datasets") as server:
+        yield server
 
 
-def on_convcore(program: Path, folder: Path) -> str:
-    """Return what a program prints under ``convcore run``."""
-    if "from sklearn" in program.read_text():
-        pytest.importorskip("sklearn")
-    command = [sys.executable, "-P", "-m", "convcore", "run", str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
+@pytest.fixture(scope="module")
+def pytorch_server() -> Iterator[ForkServer]:
+    with ForkServer("torch", "sklearn.datasets") as server:
+        yield server
+
+
+def printed_by(server: ForkServer, folder: Path, *arguments: object) -> str:
+    """Return what a program prints."""
+    done = server.run(*arguments, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -67,13 +55,16 @@ def named(*, slow: bool) -> list:
 
 
 @pytest.mark.parametrize("program", named(slow=False) + named(slow=True))
-def test_a_program_runs_and_prints_what_pytorch_prints(program, tmp_path, request):
-    ours = on_convcore(program, tmp_path)
+def test_a_program_runs_and_prints_what_pytorch_prints(program, tmp_path, convcore_server, request):
+    if "from sklearn" in program.read_text():
+        pytest.importorskip("sklearn")
+    ours = printed_by(convcore_server, tmp_path, "-P", "-m", "convcore", "run", program)
     if importlib.util.find_spec("torch") is None:
         return
     if re.search("ropout|bernoulli", program.read_text()) and not coins_are_pytorchs():
         return
-    assert_same_numbers(ours, request.getfixturevalue("on_pytorch")(program))
+    theirs = printed_by(request.getfixturevalue("pytorch_server"), tmp_path, program)
+    assert_same_numbers(ours, theirs)
 
 
 def coins_are_pytorchs() -> bool:

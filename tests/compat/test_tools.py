@@ -5,20 +5,19 @@ Each program in ``programs/tools`` uses one tool, in the manner of its documenta
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
-import subprocess
 import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from fork_server import ForkServer
 from printed import assert_same_numbers
 
 TESTS = Path(__file__).parents[1]
 PROGRAMS = {file.stem: file for file in sorted((TESTS / "programs" / "tools").glob("*.py"))}
-# Starts a program on PyTorch, whose tool may import torchvision.
-ON_PYTORCH = TESTS / "helpers" / "torchvision_on_pytorch.py"
 # The module that a program needs besides the tool's own.
 BESIDES = {
     "use_grad_cam": ("cv2", "ttach", "sklearn", "torchvision"),
@@ -39,27 +38,36 @@ def modules_of(program: Path) -> list[str]:
     return [*dict.fromkeys(others), *BESIDES.get(program.stem, ())]
 
 
-def printed_by(program: Path, *start: str) -> str:
+@pytest.fixture(scope="module")
+def convcore() -> Iterator[ForkServer]:
+    with ForkServer("convcore.cli", "convcore.nn", "convcore.compat") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def pytorch() -> Iterator[ForkServer]:
+    vision = ["torchvision_on_pytorch:import_torchvision"] * bool(find_spec("torchvision"))
+    with ForkServer("torch", *vision) as server:
+        yield server
+
+
+def printed_by(server: ForkServer, *arguments: object) -> str:
     """Return what a program prints."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", *start, str(program)],
-        capture_output=True, text=True, timeout=300, env={**os.environ, "MPLBACKEND": "agg"},
-    )  # fmt: skip
+    done = server.run("-W", "ignore", *arguments, env={**os.environ, "MPLBACKEND": "agg"})
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.mark.subprocess
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_a_tool_prints_on_convcore_what_it_prints_on_pytorch(program):
+def test_a_tool_prints_on_convcore_what_it_prints_on_pytorch(program, request):
     for module in modules_of(program):
-        if importlib.util.find_spec(module) is None:
+        if find_spec(module) is None:
             pytest.skip(f"{module} is not installed")
-    ours = printed_by(program, "-m", "convcore", "run")
+    ours = printed_by(request.getfixturevalue("convcore"), "-m", "convcore", "run", program)
     assert len(ours) > 40
-    if importlib.util.find_spec("torch") is not None:
-        start = [str(ON_PYTORCH)] if importlib.util.find_spec("torchvision") else []
-        assert_same_numbers(ours, printed_by(program, *start))
+    if find_spec("torch") is not None:
+        assert_same_numbers(ours, printed_by(request.getfixturevalue("pytorch"), program))
 
 
 def test_the_page_names_each_tool_and_the_version_that_is_tested():

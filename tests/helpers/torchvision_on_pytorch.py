@@ -1,6 +1,4 @@
-"""Start torchvision on PyTorch, also where its compiled operators are of another kind.
-
-    python tests/helpers/torchvision_on_pytorch.py tests/programs/tools/use_torchvision.py
+"""Import torchvision on PyTorch, also where its compiled operators are of another kind.
 
 The package index has torchvision compiled for CUDA alone on Linux.  Beside PyTorch for the CPU its
 operators cannot be loaded, and its start ends in an error, because it describes those that it
@@ -10,9 +8,7 @@ declares only there.  With declarations it starts, and does without them what is
 from __future__ import annotations
 
 import importlib.util
-import runpy
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -40,10 +36,3 @@ def import_torchvision() -> ModuleType:
         _libraries.append(library)
         import torchvision
     return torchvision
-
-
-if __name__ == "__main__":
-    import_torchvision()
-    sys.argv = sys.argv[1:]
-    sys.path[0] = str(Path(sys.argv[0]).parent)
-    runpy.run_path(sys.argv[0], run_name="__main__")
