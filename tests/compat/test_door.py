@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fork_server import ForkServer
 
 pytestmark = pytest.mark.subprocess
+
+# Interpreters that have loaded convcore under its own name, and no module of PyTorch's names.
+SERVER = ForkServer("convcore.cli", "convcore.nn", "convcore.optim", "convcore.utils.data")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def server() -> Iterator[None]:
+    with SERVER:
+        yield
 
 
 def run(program: str, tmp_path: Path, *arguments: str) -> str:
     """Return what a program prints under ``convcore run``."""
     script = tmp_path / "program.py"
     script.write_text(program)
-    command = [sys.executable, "-P", "-m", "convcore", "run", str(script), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    done = SERVER.run("-P", "-m", "convcore", "run", script, *arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def python(program: str) -> subprocess.CompletedProcess:
-    """Run a program in a new interpreter."""
-    command = [sys.executable, "-P", "-c", program]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    """Run a program in an interpreter of its own."""
+    return SERVER.run("-P", "-c", program)
 
 
 def test_a_program_trains_a_net_under_pytorchs_names(tmp_path):
@@ -272,12 +281,11 @@ print(counted.call_count)
 
 def test_a_module_runs_and_its_exit_code_is_the_commands(tmp_path):
     (tmp_path / "mine.py").write_text("import torch, sys\nprint(__name__)\nsys.exit(3)\n")
-    command = [sys.executable, "-P", "-m", "convcore", "run", "-m", "mine", "a"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    command = ["-P", "-m", "convcore", "run"]
+    done = SERVER.run(*command, "-m", "mine", "a", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (3, "__main__\n")
     for wrong in ([], ["no_such_file.py"], ["-m"]):
-        command = [sys.executable, "-P", "-m", "convcore", "run", *wrong]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+        done = SERVER.run(*command, *wrong, cwd=tmp_path)
         assert done.returncode == 2 and done.stderr.startswith("convcore run: ")
 
 

@@ -16,6 +16,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from fork_server import ForkServer
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = sorted(
@@ -65,27 +66,36 @@ def commands(text):
         yield command, printed
 
 
-def run(command, folder):
+@pytest.fixture(scope="module")
+def server():
+    with ForkServer("convcore.cli", "convcore.nn", "convcore.optim", "convcore.compat") as server:
+        yield server
+
+
+def run(command, folder, server):
     """Run a command of this Python in a folder; return what it prints."""
     words = shlex.split(command)
     settings = {name: value for name, value in (word.split("=") for word in words if "=" in word)}
     program, *arguments = words[len(settings) :]
-    start = {"convcore": ["-m", "convcore"], "python": []}[program]
-    done = subprocess.run(
-        [sys.executable, "-P", *start, *arguments],
-        cwd=folder,
-        env=os.environ | settings,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    words = ["-P", *{"convcore": ["-m", "convcore"], "python": []}[program], *arguments]
+    if settings:  # which libraries read as they load
+        done = subprocess.run(
+            [sys.executable, *words],
+            cwd=folder,
+            env=os.environ | settings,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    else:
+        done = server.run(*words, cwd=folder, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @pytest.mark.subprocess
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.stem}")
-def test_commands_print_what_the_page_says(page, tmp_path):
+def test_commands_print_what_the_page_says(page, tmp_path, server):
     for kind, file, text in blocks(page):
         if file:
             (tmp_path / file).write_text(text)
@@ -95,7 +105,7 @@ def test_commands_print_what_the_page_says(page, tmp_path):
         assert kind == "console", f"a block of {kind} has no caption: nothing would run it"
         for command, printed in commands(text):
             if not command.startswith(tuple(ELSEWHERE)):
-                got = run(command, tmp_path)
+                got = run(command, tmp_path, server)
                 assert doctest.OutputChecker().check_output(printed, got, OPTIONS), got
 
 
