@@ -103,7 +103,7 @@ COLLECTIVES = """
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_collectives_are_numpys(ranks, tmp_path):
     expected = [f"{rank} of {ranks}" for rank in range(ranks)]
-    assert mpi.run(COLLECTIVES, ranks, tmp_path) == expected
+    assert mpi.run_in_shared(COLLECTIVES, ranks, tmp_path) == expected
 
 
 @pytest.mark.subprocess

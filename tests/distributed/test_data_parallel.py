@@ -121,7 +121,9 @@ GRADIENTS = """
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_gradients_are_those_of_one_process(ranks, tmp_path):
-    assert mpi.run(GRADIENTS, ranks, tmp_path) == [f"{rank} done" for rank in range(ranks)]
+    assert mpi.run_in_shared(GRADIENTS, ranks, tmp_path) == [
+        f"{rank} done" for rank in range(ranks)
+    ]
 
 
 # A script as PyTorch's documentation has them, but for the names in braces.
@@ -174,7 +176,7 @@ PYTORCHS = {
 
 def test_a_script_for_pytorch_runs_on_changed_imports(tmp_path, torch):
     """The gradients after four steps are those of PyTorch's own DDP with gloo on two ranks."""
-    ours = mpi.run(SCRIPT.format(**OURS), 2, tmp_path)
+    ours = mpi.run_in_shared(SCRIPT.format(**OURS), 2, tmp_path)
     path = tmp_path / "pytorchs.py"
     path.write_text(textwrap.dedent(SCRIPT.format(**PYTORCHS)))
     processes = [

@@ -69,7 +69,7 @@ EXCHANGES = """
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_exchanges_are_numpys(ranks, tmp_path):
     expected = [f"{rank} of {ranks}" for rank in range(ranks)]
-    assert mpi.run(EXCHANGES, ranks, tmp_path) == expected
+    assert mpi.run_in_shared(EXCHANGES, ranks, tmp_path) == expected
 
 
 @pytest.fixture

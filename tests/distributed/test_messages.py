@@ -75,7 +75,7 @@ MESSAGES = """
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_messages_arrive(ranks, tmp_path):
     expected = [f"{rank} of {ranks}" for rank in range(ranks)]
-    assert mpi.run(MESSAGES, ranks, tmp_path) == expected
+    assert mpi.run_in_shared(MESSAGES, ranks, tmp_path) == expected
 
 
 @pytest.fixture

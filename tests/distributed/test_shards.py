@@ -57,7 +57,7 @@ TRAINING = """
 def test_weights_have_the_same_bits_for_any_number_of_ranks(tmp_path):
     lines = mpi.run(TRAINING, 1, tmp_path, "alone", OMP_NUM_THREADS="2")
     for ranks in (2, 4):  # three are in test_faults.py
-        lines += mpi.run(TRAINING, ranks, tmp_path)
+        lines += mpi.run_in_shared(TRAINING, ranks, tmp_path)
     assert len(lines) == 7
     assert len(set(lines)) == 1, lines
 
@@ -94,7 +94,7 @@ SMALL = """
 
 @pytest.mark.subprocess
 def test_numbers_and_empty_parameters_are_summed_too(tmp_path):
-    lines = [line for ranks in (1, 2, 3) for line in mpi.run(SMALL, ranks, tmp_path)]
+    lines = [line for ranks in (1, 2, 3) for line in mpi.run_in_shared(SMALL, ranks, tmp_path)]
     assert len(lines) == 6 and len(set(lines)) == 1, lines
 
 
@@ -129,7 +129,7 @@ MIXED = """
 
 @pytest.mark.subprocess
 def test_weights_under_autocast_have_the_same_bits(tmp_path):
-    lines = [line for ranks in (1, 3) for line in mpi.run(MIXED, ranks, tmp_path)]
+    lines = [line for ranks in (1, 3) for line in mpi.run_in_shared(MIXED, ranks, tmp_path)]
     assert len(lines) == 4 and len(set(lines)) == 1, lines
 
 

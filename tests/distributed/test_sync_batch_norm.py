@@ -109,4 +109,4 @@ NORMS = """
 
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_statistics_are_those_of_the_joined_batch(ranks, tmp_path):
-    assert mpi.run(NORMS, ranks, tmp_path) == [str(rank) for rank in range(ranks)]
+    assert mpi.run_in_shared(NORMS, ranks, tmp_path) == [str(rank) for rank in range(ranks)]

@@ -244,7 +244,7 @@ WRAPPED = """
 
 
 def test_gradients_are_those_of_one_process_whatever_is_wrapped(tmp_path):
-    assert mpi.run(PRELUDE + WRAPPED, 2, tmp_path) == ["0 done", "1 done"]
+    assert mpi.run_in_shared(PRELUDE + WRAPPED, 2, tmp_path) == ["0 done", "1 done"]
 
 
 @pytest.mark.parametrize("set_to_none", [True, False])
@@ -329,4 +329,4 @@ UNEVEN = """
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_uneven_numbers_of_batches_are_joined(ranks, tmp_path):
     expected = [f"{rank} done" for rank in range(ranks)]
-    assert mpi.run(PRELUDE + UNEVEN, ranks, tmp_path) == expected
+    assert mpi.run_in_shared(PRELUDE + UNEVEN, ranks, tmp_path) == expected
