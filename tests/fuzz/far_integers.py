@@ -62,7 +62,7 @@ def places(only: str = "") -> list[Place]:
 
     found = []
     for function in functions.public_functions(PLACES, classes="nn"):
-        if only and function.name != only:
+        if only and function.name not in only.split(","):
             continue
         for one in functions.parameters(function.of(convcore)):
             note = "" if one.annotation is one.empty else str(one.annotation)
@@ -138,7 +138,7 @@ def hunt(numbers: range, only: str, compare: bool, folder: Path) -> list[list]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="the name of one function")
+    parser.add_argument("--only", default="", help="names of functions, between commas")
     parser.add_argument("--call", type=int, help="make one call again")
     parser.add_argument("--alone", action="store_true", help="do not compare with PyTorch")
     parser.add_argument("--work", nargs=5, help=argparse.SUPPRESS)

@@ -11,14 +11,16 @@ from scripts import fuzz_script
 wrong_types = fuzz_script("wrong_types")
 
 
+NAMES = ("cat", "masked_fill", "narrow", "quantile", "roll", "topk")
+
+
 @pytest.mark.subprocess
-@pytest.mark.parametrize("name", ["cat", "masked_fill", "narrow", "quantile", "roll", "topk"])
-def test_wrong_types_are_refused_by_the_name_of_the_argument(torch, tmp_path, name):
-    assert wrong_types.hunt(range(10**6), name, True, tmp_path) == []
+def test_wrong_types_are_refused_by_the_name_of_the_argument(torch, tmp_path):
+    assert wrong_types.hunt(range(10**6), ",".join(NAMES), True, tmp_path) == []
 
 
 def test_each_function_has_a_right_call():
-    for name in ("cat", "masked_fill", "narrow", "quantile", "roll", "topk"):
+    for name in NAMES:
         functions = {place.function for place in wrong_types.places(name)}
         assert functions
         assert all(wrong_types.right_call(function) is not None for function in functions)
