@@ -41,7 +41,7 @@ def test_grouped_agrees_with_the_oracle(seed):
 
 
 @pytest.mark.subprocess
-@pytest.mark.parametrize("level", _isa.names())
+@pytest.mark.parametrize("level", _isa.names()[:-1])  # the last is tested in this process
 def test_grouped_agrees_at_every_instruction_set(run_child, seed, level):
     errors = errors_of_a_child(run_child, level, "grouped", GROUPS, seed)
     assert max(errors.values()) < MOST_EPS, errors

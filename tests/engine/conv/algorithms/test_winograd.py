@@ -98,7 +98,7 @@ def test_winograd_agrees_with_the_oracle(seed):
 
 
 @pytest.mark.subprocess
-@pytest.mark.parametrize("level", _isa.names())
+@pytest.mark.parametrize("level", _isa.names()[:-1])  # the last is tested in this process
 def test_winograd_agrees_at_every_instruction_set(run_child, seed, level):
     program = f"""
 import os
