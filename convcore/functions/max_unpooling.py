@@ -47,9 +47,20 @@ def _max_unpool(
         sizes = _checked_size(usual, steps, ints(function, "output_size", output_size))
     check_kind(function, input, "f")
     forward = partial(engine.place_pixels, input_size=sizes)
-    adjoint = partial(engine.gather_pixels, rank=rank)
+    adjoint = partial(_gather, rank)
     name = f"MaxUnpool{rank}D"
     return linear_map(input, forward, adjoint, (name, f"{name}Backward"), saved=(indices,))
+
+
+def _gather(rank: int, planes: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Return the pixels at indices; 0 for an index that occurs again later in its plane."""
+    sizes = planes.shape[planes.ndim - rank :]
+    found = engine.place_pixels(np.ones(indices.shape, np.float16), indices, sizes)
+    if np.count_nonzero(found.view(np.uint16)) < indices.size:
+        numbers = np.arange(indices.size, dtype=np.float64).reshape(indices.shape)
+        last = engine.gather_pixels(engine.place_pixels(numbers, indices, sizes), indices, rank)
+        indices = np.where(last == numbers, indices, -1)
+    return engine.gather_pixels(planes, indices, rank)
 
 
 @in_float32
@@ -84,7 +95,7 @@ def max_unpool1d(
 def max_unpool2d() -> None:
     """Undo max pooling: return planes of zeros with the elements of input at indices.
 
-    Of elements with one index the last counts.
+    Of elements with one index the last counts, and it alone has a gradient.
 
     Parameters
     ----------

@@ -85,6 +85,24 @@ def test_max_unpool_refuses_indices_beyond_their_planes(shift, rng):
         F.max_unpool2d(values, indices + shift, 2, output_size=(4, 5))
 
 
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_the_value_that_stays_alone_has_a_gradient(rank, channels_last, rng):
+    """Unlike PyTorch, which gives each value of a repeated index the gradient of the place."""
+    outs = (3,) * rank  # put into planes of 2 pixels an axis
+    values = convcore.from_numpy(rng.standard_normal((2, 3, *outs)))
+    indices = convcore.from_numpy(rng.integers(0, 2**rank, (2, 3, *outs)))
+    if channels_last and rank == 2:
+        values = values.contiguous(memory_format=convcore.channels_last)
+    unpool = getattr(convcore.nn.functional, f"max_unpool{rank}d")
+
+    def placed(x):
+        return unpool(x, indices, 2, stride=1, padding=1)
+
+    assert convcore.autograd.gradcheck(placed, values.requires_grad_())
+    assert convcore.autograd.gradgradcheck(placed, values)
+
+
 def test_max_unpool_modules_are_pytorchs(torch, rng):
     x = rng.standard_normal((2, 3, 8, 8, 8))
     for rank in (1, 2, 3):
