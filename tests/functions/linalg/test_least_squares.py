@@ -49,3 +49,13 @@ def test_agree_with_pytorch(torch, rng):
     same_error(torch, lambda m, a, b: m.linalg.lstsq(a, b[:, :2]), a, b)
     same_error(torch, lambda m, a, b: m.linalg.lstsq(a, b, driver="qr"), a, b)
     same_error(torch, lambda m, a: m.linalg.pinv(a[0]), np.ones((2, 2), "float32"))
+
+
+def test_the_gradient_of_several_pseudo_inverses_of_a_matrix_has_its_shape(rng):
+    """A tolerance of its own for each: there are more inverses than matrices."""
+    x = convcore.from_numpy(rng.standard_normal((4, 2))).requires_grad_()
+    inverses = linalg.pinv(x, convcore.full((3, 1), 1e-3))
+    assert inverses.shape == (3, 1, 2, 4)
+    (grad,) = convcore.autograd.grad(inverses.sum(), x)
+    assert grad.shape == x.shape
+    assert gradcheck(lambda x: linalg.pinv(x, convcore.full((3,), 1e-3)), x)
