@@ -11,14 +11,15 @@ from convcore.autograd.saved import FREED, saves_output, unpack
 
 # What nodes save, in its order, where it is not called self, other, result.
 _NAMES = {
-    "Addcdiv": "tensor1 tensor2",
-    "Addcmul": "tensor1 tensor2",
+    "Addcdiv": "tensor1 tensor2 value",
+    "Addcmul": "tensor1 tensor2 value",
     "Addmm": "mat1 mat2",
     "BinaryCrossEntropy": "self target weight",
     "BinaryCrossEntropyWithLogits": "self target weight pos_weight",
     "Bmm": "self mat2",
     "Convolution": "input weight",
     "Dot": "self tensor",
+    "Embedding": "indices",
     "Gather": "index",
     "Index": "indices",
     "IndexSelect": "index",

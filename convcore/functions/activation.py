@@ -204,6 +204,7 @@ def _threshold_of(input: Tensor, threshold: float, value: float, inplace: bool) 
         return _threshold(*args)
     if may_overlap(input._array) and not needs_history(input):  # to do it twice does no harm
         input._array[...] = _threshold(*args)._array
+        input._counter[0] += 1
         return input
     return views.inplace(input, _threshold, *args[1:])
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from convcore import _hints
 from convcore._tensor import Tensor, legacy_name, wrap
-from convcore.autograd.grad_mode import is_grad_enabled, no_grad
+from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.node import record
 from convcore.autograd.views import write
 from convcore.functions._support.arguments import check_arguments, check_optional, number
@@ -19,6 +19,7 @@ from convcore.functions.index_along import index_select
 from convcore.functions.piecewise import masked
 from convcore.functions.scatter import gather
 from convcore.functions.shape import reshape, unsqueeze
+from convcore.functions.slicing import slice_of
 
 __all__ = ["embedding", "embedding_bag"]
 
@@ -84,7 +85,7 @@ def embedding(
         )
     if max_norm is not None:
         _renorm(weight, rows, max_norm, norm_type)
-    return _looked_up(weight, input._array, padding_idx, scale_grad_by_freq)
+    return _looked_up(weight, input, padding_idx, scale_grad_by_freq)
 
 
 def refuse_sparse(sparse: bool) -> None:
@@ -134,21 +135,22 @@ def _scale_down(rows: np.ndarray, limit: float, power: float, array: np.ndarray)
 
 
 def _looked_up(
-    weight: Tensor, index: np.ndarray, padding: int | None = None, by_frequency: bool = False
+    weight: Tensor, index: Tensor, padding: int | None = None, by_frequency: bool = False
 ) -> Tensor:
     """Return ``weight[index]``; padding and frequencies change the gradient alone."""
-    out = wrap(weight._array.take(index, 0))
-    if is_grad_enabled() and weight.requires_grad:
-        rows, (size, columns) = index.reshape(-1), weight._array.shape
-        share = _gradient_share(rows, out._array.dtype) if by_frequency else None
-        counts = None if padding is None else (rows != padding)[:, np.newaxis]
+    out = wrap(weight._array.take(index._array, 0))
+    size, columns = weight._array.shape
 
-        def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
-            grad = reshape(grad, (len(rows), columns))
-            grad = grad if counts is None else masked(grad, counts)  # NaN counts for nothing too
-            return row_sums(grad if share is None else mul(grad, share), rows, size)
+    def backward(needs: tuple[bool, ...], grad: Tensor, index: Tensor) -> Tensor:
+        rows = reshape(index, -1)
+        grad = reshape(grad, (rows._array.size, columns))
+        if padding is not None:  # NaN counts for nothing too
+            grad = masked(grad, (rows._array != padding)[:, np.newaxis])
+        if by_frequency:
+            grad = mul(grad, _gradient_share(rows._array, grad._array.dtype))
+        return row_sums(grad, rows, size)
 
-        record("EmbeddingBackward0", (weight,), out, backward)
+    record("EmbeddingBackward0", (weight,), out, backward, (index,))
     return out
 
 
@@ -160,14 +162,15 @@ def _gradient_share(rows: np.ndarray, dtype: np.dtype) -> Tensor:
     return wrap(share[:, np.newaxis])
 
 
-def row_sums(values: Tensor, rows: np.ndarray, size: int) -> Tensor:
+def row_sums(values: Tensor, rows: Tensor, size: int) -> Tensor:
     """Return a matrix of ``size`` rows, each the sum of the values that have its index."""
-    out = wrap(_row_sums(values._array, rows, size))
+    out = wrap(_row_sums(values._array, rows._array, size))
     record(
         "EmbeddingDenseBackwardBackward0",
         (values,),
         out,
-        lambda needs, grad: _looked_up(grad, rows),
+        lambda needs, grad, rows: _looked_up(grad, rows),
+        (rows,),
     )
     return out
 
@@ -239,27 +242,29 @@ def embedding_bag(
     check_optional("embedding_bag", offsets=offsets, per_sample_weights=per_sample_weights)
     _check_bags(input, weight, offsets, mode, scale_grad_by_freq, per_sample_weights)
     refuse_sparse(sparse)
-    rows = input._array.reshape(-1)
+    rows = reshape(input, -1)  # of the version of input, which the gradient is for
     plain = mode != "max" and padding_idx is None and weight._array.dtype != np.float64
-    _check_rows(rows, weight._array.shape[0], plain)
+    _check_rows(rows._array, weight._array.shape[0], plain)
     sizes = _bag_sizes(input._array, offsets, include_last_offset)
     if max_norm is not None:
-        _renorm(weight, rows, max_norm, norm_type)
-    rows = rows[: sizes.sum()]
+        _renorm(weight, rows._array, max_norm, norm_type)
+    count = int(sizes.sum())
+    rows = slice_of(rows, 0, 0, count)
     bags = np.repeat(np.arange(len(sizes)), sizes)
     factors = None
     if per_sample_weights is not None:
-        factors = reshape(per_sample_weights, -1)[: len(rows)]
+        factors = slice_of(reshape(per_sample_weights, -1), 0, 0, count)
     if padding_idx is not None:
-        kept = np.flatnonzero(rows != _bag_padding(padding_idx, weight._array.shape[0]))
-        rows, bags = rows[kept], bags[kept]
+        padding = _bag_padding(padding_idx, weight._array.shape[0])
+        kept = np.flatnonzero(rows._array != padding)
+        rows, bags = wrap(rows._array[kept]), bags[kept]
         factors = None if factors is None else index_select(factors, 0, wrap(kept))
     found = _looked_up(weight, rows, None, scale_grad_by_freq)
     if mode == "max":
         return _maxima(found, bags, len(sizes))
     if factors is not None:
         found = mul(found, unsqueeze(factors, -1))
-    sums = row_sums(found, bags, len(sizes))
+    sums = row_sums(found, wrap(bags), len(sizes))
     if mode == "sum":
         return sums
     counts = np.maximum(np.bincount(bags, minlength=len(sizes)), 1)
@@ -364,10 +369,10 @@ def _maxima(rows: Tensor, bags: np.ndarray, size: int) -> Tensor:
     """Return the maximum of each bag's rows; of equal ones, the first gets the gradient."""
     array = rows._array
     if not len(bags):
-        return row_sums(rows, bags, size)
+        return row_sums(rows, wrap(bags), size)
     starts = np.flatnonzero(np.diff(bags, prepend=-1))
     largest = np.repeat(np.maximum.reduceat(array, starts), np.diff(starts, append=len(bags)), 0)
     here = (array == largest) | np.isnan(array)
     places = np.where(here, np.arange(len(bags))[:, np.newaxis], len(bags))
     found = gather(rows, 0, wrap(np.minimum.reduceat(places, starts)))
-    return row_sums(found, bags[starts], size)
+    return row_sums(found, wrap(bags[starts]), size)

@@ -282,7 +282,8 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight._array.ndim != 1:
         raise ValueError("weight must be one-dimensional")
-    rows, given = _rows(input), np.atleast_1d(target._array)
+    rows, labels = _rows(input), target if target._array.ndim else reshape(target, 1)
+    given = labels._array
     if given.shape != rows._array.shape[:1]:
         raise RuntimeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
@@ -296,12 +297,11 @@ def multi_margin_loss(
         )
     if given.size and not (given.min() >= 0 and given.max() < classes):
         raise RuntimeError("target out of range")
-    column = wrap(given[:, np.newaxis])
-    losses = clamp_min(add(sub(rows, gather(rows, 1, column)), margin), 0)
+    losses = clamp_min(add(sub(rows, gather(rows, 1, unsqueeze(labels, 1))), margin), 0)
     losses = losses if p == 1 else pow(losses, 2)
     losses = masked(losses, np.arange(classes) != given[:, np.newaxis])
     if weight is not None:
-        losses = mul(losses, unsqueeze(index_select(weight, 0, wrap(given)), 1))
+        losses = mul(losses, unsqueeze(index_select(weight, 0, labels), 1))
     each = div(sum(losses, 1), classes)
     return reduce_losses(each if input._array.ndim > 1 else reshape(each, target.shape), reduction)
 

@@ -17,7 +17,8 @@ from convcore._dtype import FLOATING
 from convcore._size import Size
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import describe, record
+from convcore.autograd.node import describe, needs_history, record
+from convcore.autograd.views import check_writable
 from convcore.engine.geometry import index
 from convcore.engine.layers import layer_norm as layer_engine
 from convcore.engine.layers import norm as engine
@@ -368,6 +369,11 @@ def _check_vectors(
                 RuntimeError(f"{name} should contain {channels} elements not {size}"),
                 _hints.inputs.normalized_input(channels, size),
             )
+        if name.startswith("running") and needs_history(vector):
+            raise RuntimeError(
+                "The function 'native_batch_norm' is not differentiable with respect to argument "
+                f"'{name}'. This input cannot have requires_grad True."
+            )
         # A weight's dtype is the input's; these may differ, but integers would not hold a mean.
         if name.startswith("running") and vector._array.dtype.kind not in FLOATING:
             raise RuntimeError(
@@ -385,14 +391,18 @@ def _follow(
     """Move the running statistics towards those of ``count`` elements, in place."""
     if running_mean is None or running_var is None:
         return
-    arrays = running_mean._array, running_var._array
+    pair = running_mean, running_var
     values = statistics[0], statistics[1] * (count / max(1, count - 1))
     # Both are computed before one changes: there may not be the memory for it.
     moved = [
-        ignore_errstate(np.add, (1 - momentum) * _at_least_single(array), momentum * value)
-        for array, value in zip(arrays, values, strict=True)
+        ignore_errstate(np.add, (1 - momentum) * _at_least_single(one._array), momentum * value)
+        for one, value in zip(pair, values, strict=True)
     ]
-    arrays[0][...], arrays[1][...] = moved
+    for one in pair:
+        check_writable(one)
+    for one, value in zip(pair, moved, strict=True):
+        one._counter[0] += 1
+        one._array[...] = value
 
 
 def _at_least_single(array: Array) -> Array:
@@ -533,7 +543,11 @@ def _backward(
     gx, gr, gw, gb = ignore_errstate(
         norm.backward, grad._array, x._array, w, b, statistics, y, needs[0]
     )
-    grads = [None if g is None else wrap(g) for g in (gx, gw, gb)]
+    likes = x._array, w, b  # a weight may have axes of one element besides
+    grads = [
+        None if g is None or like is None else wrap(g.reshape(like.shape))
+        for g, like in zip((gx, gw, gb), likes, strict=True)
+    ]
     if len(needs) > 3:
         grads.append(grad if gr is grad._array else wrap(gr))
     return tuple([g if need else None for g, need in zip(grads, needs, strict=True)])

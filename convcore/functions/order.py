@@ -26,6 +26,7 @@ from convcore.functions._support.sorting import sortable
 from convcore.functions.arithmetic import add, div
 from convcore.functions.in_float32 import in_float32
 from convcore.functions.piecewise import masked, maximum, minimum
+from convcore.functions.shape import unsqueeze
 
 __all__ = [
     "amax",
@@ -82,23 +83,25 @@ def _pick(x: Tensor, index: np.ndarray, along: int) -> np.ndarray:
     return np.take_along_axis(x._array, index, along) if x._array.ndim else x._array.copy()
 
 
-def _picked(x: Tensor, index: np.ndarray, along: int) -> Tensor:
+def _picked(x: Tensor, index: Tensor, along: int) -> Tensor:
     """Return the elements at ``index`` along an axis; no two are the same one."""
     shape = x._array.shape
-    out = wrap(_pick(x, index, along))
-    record("GatherBackward0", (x,), out, lambda needs, grad: _put(grad, index, along, shape))
+    out = wrap(_pick(x, index._array, along))
+    backward = lambda needs, grad, index: _put(grad, index, along, shape)  # noqa: E731
+    record("GatherBackward0", (x,), out, backward, (index,))
     return out
 
 
-def _put(grad: Tensor, index: np.ndarray, along: int, shape: tuple[int, ...]) -> Tensor:
+def _put(grad: Tensor, index: Tensor, along: int, shape: tuple[int, ...]) -> Tensor:
     """Return zeros with the gradient at ``index`` along an axis: the adjoint of `_picked`."""
     array = np.zeros(shape, grad._array.dtype)
     if shape:
-        np.put_along_axis(array, index, grad._array, along)
+        np.put_along_axis(array, index._array, grad._array, along)
     else:
         array[...] = grad._array
     out = wrap(array)
-    record("ScatterBackward0", (grad,), out, lambda needs, grad: _picked(grad, index, along))
+    backward = lambda needs, grad, index: _picked(grad, index, along)  # noqa: E731
+    record("ScatterBackward0", (grad,), out, backward, (index,))
     return out
 
 
@@ -116,13 +119,13 @@ def _choose(
     out = kind(wrap(values), wrap(index))
 
     def backward(needs: tuple[bool, ...], grads: tuple, indices: Tensor) -> Tensor | None:
-        grad, index = grads[0], indices._array
+        grad = grads[0]
         if grad is None:
             return None
         if dropped:
-            index = np.expand_dims(index, along)
-            grad = expand_to(grad, (along,), index.shape)
-        return _put(grad, index, along, shape)
+            indices = unsqueeze(indices, along)
+            grad = expand_to(grad, (along,), indices._array.shape)
+        return _put(grad, indices, along, shape)
 
     if mode.enabled:
         record(node, (x,), tuple(out), backward, (out[1],))

@@ -61,10 +61,19 @@ def kept(array: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return np.asarray(np.multiply(array.view(bits), mask)).view(array.dtype)
 
 
-def masked(x: Tensor, mask: np.ndarray) -> Tensor:
-    """Return ``x`` where the mask is true and 0 elsewhere; the map is its own adjoint."""
-    out = wrap(kept(x._array, mask))
-    record("MaskedFillBackward0", (x,), out, lambda needs, grad: masked(grad, mask))
+def masked(x: Tensor, mask: np.ndarray | Tensor) -> Tensor:
+    """Return ``x`` where the mask is true and 0 elsewhere; the map is its own adjoint.
+
+    A mask that the user can change in place is a Tensor, which is saved with its version.
+    """
+    if isinstance(mask, Tensor):
+        saved: tuple = (mask,)
+        out = wrap(kept(x._array, mask._array))
+    else:
+        saved = ()
+        out = wrap(kept(x._array, mask))
+    backward = lambda needs, grad, *saved: masked(grad, *(saved or (mask,)))  # noqa: E731
+    record("MaskedFillBackward0", (x,), out, backward, saved)
     return out
 
 
@@ -136,11 +145,10 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
 
 
 def _where_backward(needs: tuple[bool, ...], grad: Tensor, condition: Tensor) -> tuple:
-    mask = condition._array
     return (
         None,
-        masked(grad, mask) if needs[1] else None,
-        masked(grad, ~mask) if needs[2] else None,
+        masked(grad, condition) if needs[1] else None,
+        masked(grad, ~condition._array) if needs[2] else None,
     )
 
 

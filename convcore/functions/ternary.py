@@ -89,7 +89,7 @@ def addcmul(input: Tensor, tensor1: Any, tensor2: Tensor, *older: Tensor, value:
     if older:
         value, tensor1, tensor2 = older_order("addcmul", tensor1, tensor2, *older)
 
-    def gradients(needs: tuple[bool, ...], grad: Tensor, a: Tensor, b: Tensor) -> tuple:
+    def gradients(needs: tuple[bool, ...], grad: Tensor, a: Tensor, b: Tensor, value: Any) -> tuple:
         return (
             grad if needs[0] else None,
             _scaled(mul(grad, conj(b)), value) if needs[1] else None,
@@ -119,7 +119,7 @@ def addcdiv(input: Tensor, tensor1: Any, tensor2: Tensor, *older: Tensor, value:
             "floating-point dtype, or use addcmul with a quotient that is rounded as you want it"
         )
 
-    def gradients(needs: tuple[bool, ...], grad: Tensor, a: Tensor, b: Tensor) -> tuple:
+    def gradients(needs: tuple[bool, ...], grad: Tensor, a: Tensor, b: Tensor, value: Any) -> tuple:
         return (
             grad if needs[0] else None,
             _scaled(div(grad, conj(b)), value) if needs[1] else None,
@@ -144,7 +144,7 @@ def _add_scaled(
         change = compute(np.multiply, change, value)
     out = wrap(compute(np.add, arrays[0], change))
     if mode.enabled:
-        record(f"{node}Backward0", (x, a, b), out, fitted(gradients, x, a, b), (a, b))
+        record(f"{node}Backward0", (x, a, b), out, fitted(gradients, x, a, b), (a, b, value))
     return out
 
 
