@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from convcore.random.generator import Generator
-from convcore.random.states import get_global_states, set_global_states
+from convcore.random.states import (
+    bits_state,
+    check_global_states,
+    get_global_states,
+    plain_state,
+    set_global_states,
+    set_python_state,
+)
 from convcore.serialization.errors import CheckpointError
 from convcore.serialization.load import load
 from convcore.serialization.save import save
@@ -134,6 +141,9 @@ class TrainingState:
                 f"it is the training state of {', '.join(has) or 'nothing'}; this one has "
                 f"{', '.join(needs) or 'nothing'}"
             )
+        check_global_states(state["random"])
+        for name, (part, _, _) in self._parts.items():
+            _check_random(name, part, state["parts"][name])
 
     def _set(self, state: dict[str, Any]) -> None:
         for name, (part, _, set_state) in self._parts.items():
@@ -195,6 +205,21 @@ def _count(value: Any, name: str) -> int:
         raise TypeError(f"{name}: expected an int, got {value!r:.99}") from None
 
 
+def _check_random(name: str, part: Any, state: Any) -> None:
+    """Raise ValueError if a part is a generator and ``state`` is not one of its states."""
+    try:
+        if isinstance(part, Generator):
+            Generator().set_state(state)
+        elif isinstance(part, python_random.Random):
+            set_python_state(python_random.Random(), state)
+        elif isinstance(part, np.random.Generator):
+            bits_state(part.bit_generator, state)
+    except (TypeError, ValueError, RuntimeError, LookupError, OverflowError) as error:
+        refused = ValueError(f"{name!r} is no state of its generator: {error}")
+        refused.add_note(f"It is the state of {name!r}.")
+        raise refused from None
+
+
 def _access(name: str, part: Any) -> tuple[Callable[[], Any], Callable[[Any], Any]]:
     """Return the functions that get and set the state of a part."""
     if hasattr(part, "state_dict") and hasattr(part, "load_state_dict"):
@@ -204,26 +229,14 @@ def _access(name: str, part: Any) -> tuple[Callable[[], Any], Callable[[Any], An
     if isinstance(part, Generator):
         return part.get_state, part.set_state
     if isinstance(part, python_random.Random):
-        return part.getstate, lambda state: part.setstate((state[0], tuple(state[1]), state[2]))
+        return part.getstate, lambda state: set_python_state(part, state)
     if isinstance(part, np.random.Generator):
         bits = part.bit_generator
-        return lambda: _plain(bits.state), lambda state: setattr(bits, "state", _arrays(state))
+        return (
+            lambda: plain_state(bits.state),
+            lambda state: setattr(bits, "state", bits_state(bits, state)),
+        )
     raise TypeError(
         f"{name}: expected something with state_dict() and load_state_dict(), or a generator, got "
         f"{type(part).__name__}"
     )
-
-
-def _plain(state: Any) -> Any:
-    """Return the state of one of NumPy's bit generators without arrays."""
-    if isinstance(state, dict):
-        return {key: _plain(value) for key, value in state.items()}
-    return {"words": state.tolist()} if isinstance(state, np.ndarray) else state
-
-
-def _arrays(state: Any) -> Any:
-    if not isinstance(state, dict):
-        return state
-    if state.keys() == {"words"}:
-        return np.array(state["words"], np.uint64)
-    return {key: _arrays(value) for key, value in state.items()}

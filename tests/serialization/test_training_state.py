@@ -152,3 +152,60 @@ def test_killed_runs_end_in_the_same_bits():
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 kills" in done.stdout
+
+
+def _changed(state, path, value):
+    *folders, last = path
+    for key in folders:
+        state = state[key]
+    state[last] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        *((("random", "numpy", 2), n) for n in (625, 10**6, -1, 2**63, 1.0, None)),
+        (("random", "numpy", 1), [1] * 623),
+        (("random", "numpy", 1, 5), 2**32),
+        (("random", "numpy", 0), "PCG64"),
+        (("random", "numpy", 3), "x"),
+        (("random", "python", 1), (1,) * 624),
+        (("random", "python"), None),
+        (("random", "convcore"), convcore.zeros(5056, dtype=convcore.uint8)),
+        (("random", "convcore"), None),
+        (("random",), {}),
+        (("parts", "noise"), convcore.zeros(3)),
+        (("parts", "pythons"), (3, (2**40,) * 625, None)),
+        (("parts", "numpys", "state", "pos"), 625),
+        (("parts", "numpys", "state", "pos"), -(2**31)),
+        (("parts", "numpys", "state", "key"), {"words": [0] * 625}),
+        (("parts", "philox", "buffer_pos"), -1),
+        (("parts", "philox", "buffer_pos"), 5),
+        (("parts", "philox", "buffer"), {"words": [1, 2, 3]}),
+        (("parts", "philox", "state", "counter"), {"words": [1, 2, 3, 2**64]}),
+        (("parts", "sfc", "state", "state"), {"words": [1]}),
+        (("parts", "pcg", "has_uint32"), 2),
+        (("parts", "pcg", "state", "inc"), -1),
+        (("parts", "pcg", "bit_generator"), "Philox"),
+        (("parts", "pcg"), []),
+    ],
+)
+def test_states_of_generators_from_damaged_files_are_refused(path, value, tmp_path):
+    """NumPy's setters trust them: positions beyond the words would be read."""
+    numpys = {
+        "numpys": np.random.Generator(np.random.MT19937(1)),
+        "philox": np.random.Generator(np.random.Philox(1)),
+        "sfc": np.random.Generator(np.random.SFC64(1)),
+        "pcg": np.random.default_rng(1),
+    }
+    state = TrainingState(noise=convcore.Generator(), pythons=random.Random(1), **numpys)
+    state.save(tmp_path / "run.pt")
+    assert state.resume(tmp_path / "run.pt")
+    damaged = state.state_dict()
+    damaged["random"]["python"] = list(damaged["random"]["python"])
+    _changed(damaged, path, value)
+    convcore.save(damaged, tmp_path / "run.pt", format="torch")
+    before = state.state_dict()
+    with pytest.raises(CheckpointError, match="no state of"):
+        state.resume(tmp_path / "run.pt")
+    assert str(state.state_dict()) == str(before)
