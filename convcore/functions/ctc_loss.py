@@ -116,7 +116,14 @@ class _Problem:
         longest = int(lengths.max(initial=0))
         labels = np.full((batch, longest), blank, np.int64)
         inside = np.arange(longest) < lengths[:, np.newaxis]
-        labels[inside] = self._flat(targets, lengths, longest, inside)
+        given = self._flat(targets, lengths, longest, inside)
+        if given.size and not 0 <= given.min() <= given.max() < classes:
+            wrong = given[(given < 0) | (given >= classes)][0]
+            raise RuntimeError(
+                f"ctc_loss: targets must be from 0 to {classes - 1}, the classes of log_probs, got "
+                f"{wrong}"
+            )
+        labels[inside] = given
         self.path = np.full((batch, 2 * longest + 1), blank, np.int64)
         self.path[:, 1::2] = labels
         self.times, self.lengths, self.blank = times, lengths, blank

@@ -115,3 +115,16 @@ def test_gradient_is_that_of_finite_differences_and_has_no_further_one(rng):
     (grad,) = convcore.autograd.grad(loss(x), x, create_graph=True)
     with pytest.raises(RuntimeError, match="is not implemented"):
         grad.sum().backward()
+
+
+@pytest.mark.parametrize("wrong", [-1, 4, 2**63 - 1, -(2**63)])
+@pytest.mark.parametrize("flat", [True, False])
+def test_labels_that_are_no_class_are_refused(wrong, flat):
+    scores = convcore.randn(6, 2, 4).log_softmax(2)
+    targets = convcore.tensor([[1, 2, wrong], [3, 1, -1]])  # the last one is beyond its length
+    if flat:
+        targets = convcore.tensor([1, 2, wrong, 3, 1])
+    with pytest.raises(RuntimeError, match=f"targets must be from 0 to 3.* got {wrong}$"):
+        F.ctc_loss(scores, targets, [6, 6], [3, 2])
+    if not flat:
+        assert F.ctc_loss(scores, targets, [6, 6], [2, 2]).isfinite()
