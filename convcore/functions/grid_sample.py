@@ -253,6 +253,8 @@ def _axis_taps(place: np.ndarray, size: int, how: _How) -> _Taps:
     if how.mode != "bicubic":
         at, turn = _padded(at, size, how)
         scale *= turn
+    else:
+        at = _near(at, size, how)
     at = np.where(np.isfinite(at) & (np.abs(at) < 2**40), at, -100)  # outside, for any size
     if how.mode == "nearest":
         pixel = np.rint(at)[:, np.newaxis]
@@ -274,6 +276,16 @@ def _axis_taps(place: np.ndarray, size: int, how: _How) -> _Taps:
     return _Taps(np.clip(pixel, 0, size - 1), inside, weight.astype(place.dtype), slope)
 
 
+def _near(at: np.ndarray, size: int, how: _How) -> np.ndarray:
+    """Return coordinates with the far ones moved to where they see the same padding."""
+    far = np.abs(at) > max(2.0**20, 4 * size)
+    if how.padding != "reflection":
+        return np.where(far, np.clip(at, -size - 4, 2 * size + 4), at)
+    low, span = (0.0, size - 1.0) if how.align else (-0.5, float(size))
+    moved = np.where(far, np.fmod(at - low, 2 * span or 1) + low, at)
+    return np.where(np.isnan(moved), 0, moved).astype(at.dtype)  # the first pixel, as elsewhere
+
+
 def _padded(at: np.ndarray, size: int, how: _How) -> tuple[np.ndarray, np.ndarray]:
     """Return coordinates moved into the image as the padding says, and the slope of that."""
     turn = np.ones(at.shape, at.dtype)
@@ -286,9 +298,9 @@ def _padded(at: np.ndarray, size: int, how: _How) -> tuple[np.ndarray, np.ndarra
         away = at - at.dtype.type(low)
         turn[away < 0] = -1
         away = np.abs(away)
-        extra = np.fmod(away, span)
-        odd = np.floor(away / span) % 2 == 1
-        at = np.where(odd, span - extra, extra) + at.dtype.type(low)
+        extra = np.fmod(away, 2 * span)  # exact, however far away
+        odd = extra > span
+        at = np.where(odd, 2 * span - extra, extra) + at.dtype.type(low)
         turn[odd] *= -1
     # Of NaN becomes the first pixel, as in PyTorch.
     turn[~((at > 0) & (at < size - 1))] = 0

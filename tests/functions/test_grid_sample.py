@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -114,3 +115,25 @@ def test_samples_of_one_channel_are_contiguous():
     grid = F.affine_grid(convcore.eye(2, 3).expand(2, 2, 3), (2, 1, 4, 5), align_corners=False)
     found = F.grid_sample(convcore.ones(2, 1, 4, 5), grid, align_corners=False)
     assert found.stride() == (20, 20, 5, 1)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("dtype", [convcore.float32, convcore.float64])
+@pytest.mark.parametrize("align", [True, False])
+def test_places_far_outside_see_the_border(mode, dtype, align):
+    image = convcore.tensor([[[[1.0, 2.0, 3.0, 4.0]]]], dtype=dtype)
+    for far in (1e4, 2.0**31, 1e13, 1e30, math.inf):
+        grid = convcore.tensor([[[[far, 0.0], [-far, 0.0]]]], dtype=dtype)
+        for padding, expected in (("border", [4, 1]), ("zeros", [0, 0])):
+            found = F.grid_sample(image, grid, mode, padding, align)
+            assert found.flatten().tolist() == expected, (padding, far)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_reflections_far_outside_are_those_of_their_period(mode):
+    """A place a whole number of periods away, which float64 holds exactly, is the same place."""
+    image = convcore.tensor([[[[1.0, 2.0, 3.0, 4.0]]]], dtype=convcore.float64)
+    near = convcore.tensor([[[[x, 0.0] for x in (-0.75, 0.25, 1.5)]]], dtype=convcore.float64)
+    far = near + convcore.tensor([4 * 2.0**40, 0.0], dtype=convcore.float64)
+    same = [F.grid_sample(image, grid, mode, "reflection", False) for grid in (near, far)]
+    assert same[0].tolist() == same[1].tolist()
