@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from convcore import _hints
+from convcore._dtype_names import scalar_name
 from convcore._recording import Unversioned
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import mode
@@ -70,7 +71,9 @@ class _Output:
 class _Packed:
     """The result of a pack hook, and the place in the graph of the tensor that it stands for."""
 
-    __slots__ = ("leaf", "maker", "output_nr", "own", "packed", "requires_grad", "unpack_hook")
+    __slots__ = (
+        *("leaf", "like", "maker", "output_nr", "own", "packed", "requires_grad", "unpack_hook"),
+    )
 
     def __init__(self, tensor: Tensor, node: Any, pack: Callable, unpack_hook: Callable):
         self.own = tensor._grad_fn is node
@@ -78,6 +81,7 @@ class _Packed:
         self.output_nr = tensor._output_nr
         self.requires_grad = tensor._requires_grad
         self.leaf = _leaf(tensor)
+        self.like = tensor._array.shape, tensor._array.dtype
         self.unpack_hook = unpack_hook
         version = tensor._counter[0]
         # Not a context manager, which Ctrl-C may end before it has put anything back.
@@ -99,6 +103,13 @@ class _Packed:
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                 f"{type(value).__name__}"
+            )
+        shape, dtype = self.like
+        if value._array.shape != shape or value._array.dtype != dtype:
+            raise RuntimeError(
+                "saved_tensors_hooks: unpack_hook must return the shape and dtype of the saved "
+                f"tensor, {list(shape)} and {scalar_name(dtype)}, got "
+                f"{list(value._array.shape)} and {scalar_name(value._array.dtype)}"
             )
         tensor = _detached(value)
         tensor._grad_fn = node if self.own else self.maker

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import convcore
+from convcore.autograd import graph
 from convcore.autograd.node import record
 
 
@@ -534,3 +535,30 @@ def test_zeros_of_an_edge_are_refused(lib):
     out = x.clone().sum()
     with pytest.raises(RuntimeError, match="materialize_grads cannot be used when"):
         lib.autograd.grad(out, inputs, allow_unused=True, materialize_grads=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.reshape(-1)[:1],
+        lambda t: convcore.cat([t, t]),
+        lambda t: t.double() if t.is_floating_point() else t.float(),
+    ],
+)
+@pytest.mark.parametrize("pool", [False, True])
+def test_what_an_unpack_hook_returns_is_like_the_saved_tensor(change, pool):
+    x = convcore.rand(2, 3, 4, 4, requires_grad=True)
+    with graph.saved_tensors_hooks(lambda t: t, change):
+        y = convcore.nn.functional.max_pool2d(x, 2) if pool else x * x
+    with pytest.raises(RuntimeError, match="unpack_hook must return the shape and dtype of the"):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize("value", [0, 3, 4, 100, 254, 255])
+@pytest.mark.parametrize("padding", [0, 1])
+def test_kernels_write_nothing_outside_whatever_an_unpack_hook_returns(value, padding):
+    x = convcore.rand(2, 3, 4, 4, requires_grad=True)
+    with graph.saved_tensors_hooks(lambda t: t, lambda t: convcore.full_like(t, value)):
+        y = convcore.nn.functional.max_pool2d(x, 2, 1, padding)
+    y.sum().backward()
+    assert x.grad.sum() <= y.numel() and x.grad.min() >= 0

@@ -507,7 +507,8 @@ static void OF(max_pool_gradient_nhwc)(const convcore_max_pool *m, const void *g
         OF(gradient_of_any)(m, gy, taps, d, h, gx);
 }
 
-/* The gradient of one plane of NCHW. */
+/* The gradient of one plane of NCHW.  Taps may come from a user's hook: nothing is written outside
+ * of the plane, whatever they are. */
 static void OF(max_pool_gradient_nchw)(const convcore_max_pool *m, const void *grad,
                                        const uint8_t *taps, void *to)
 {
@@ -520,12 +521,16 @@ static void OF(max_pool_gradient_nchw)(const convcore_max_pool *m, const void *g
             for (ptrdiff_t c = 0; c < W->kernel; c++)
                 shift[count++] = (a * D->dilation * H->size + b * H->dilation) * W->size
                                  + c * W->dilation;
-    memset(gx, 0, D->size * H->size * W->size * sizeof(T));
+    const ptrdiff_t size = D->size * H->size * W->size;
+    memset(gx, 0, size * sizeof(T));
     for (ptrdiff_t d = 0; d < D->out; d++) {
         for (ptrdiff_t h = 0; h < H->out; h++, gy += W->out, taps += W->out) {
             const ptrdiff_t line = (D->start[d] * H->size + H->start[h]) * W->size;
-            for (ptrdiff_t w = 0; w < W->out; w++)
-                if (taps[w] != CONVCORE_NOWHERE) gx[line + W->start[w] + shift[taps[w]]] += gy[w];
+            for (ptrdiff_t w = 0; w < W->out; w++) {
+                if (taps[w] >= count) continue; /* CONVCORE_NOWHERE too */
+                const ptrdiff_t at = line + W->start[w] + shift[taps[w]];
+                if (at >= 0 && at < size) gx[at] += gy[w];
+            }
         }
     }
 }
