@@ -69,6 +69,12 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if array.ndim != 1 or array.min() < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     check_kind("bincount_cpu", input, "iu")
+    # NumPy's own count of the results wraps around, and it writes outside of them.
+    if max(int(array.max()) + 1, minlength) >= 2**60:
+        raise RuntimeError(
+            "bincount(): the largest element of input and minlength must be less than 2**60, got "
+            f"{array.max()} and {minlength}"
+        )
     if weights is None:
         return wrap(np.bincount(array, minlength=minlength))
     if weights._array.shape != array.shape:

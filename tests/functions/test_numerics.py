@@ -143,3 +143,14 @@ def test_indices_of_a_shape_agree_with_pytorch(torch):
     for wrong in ((convcore.ones(1), (2,)), (found[0], convcore.ones(1)), (found[0], (2, 0.5))):
         with pytest.raises(TypeError, match=r"expected '(indices|shape)'"):
             convcore.unravel_index(*wrong)
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 2.0]])
+def test_counts_that_no_memory_holds_are_refused(weights):
+    """NumPy's bincount would write before its result."""
+    weights = None if weights is None else convcore.tensor(weights)
+    for far in (2**63 - 1, 2**62, 2**60):
+        with pytest.raises(RuntimeError, match="must be less than 2"):
+            convcore.bincount(convcore.tensor([1, far]), weights)
+        with pytest.raises(RuntimeError, match="must be less than 2"):
+            convcore.bincount(convcore.tensor([1, 2]), weights, far)

@@ -36,6 +36,7 @@ LONG = (
     "wrong_types.py",
     "on_meta.py --calls=1_00",
     "in_place.py --tries=4_00",
+    "far_values.py --tries=1_00",
     "programs.py --count=10_000 --seed={seed}000000",
     "kills.py --count=3_00 --seed={seed}",
     "killed_runs.py --count=1_00 --seed={seed}",

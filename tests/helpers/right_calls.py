@@ -130,6 +130,8 @@ FUNCTIONS: dict[str, Call] = {
     "binary_cross_entropy_with_logits": lambda o: F.binary_cross_entropy_with_logits(
         o.floats(3, 2), o.kept(3, 2), o.kept(3, 2), pos_weight=o.kept(2)
     ),
+    "bincount": lambda o: convcore.bincount(o.ints(5, 7)),
+    "bincount, weights": lambda o: convcore.bincount(o.ints(5, 7), o.kept(7), 3),
     "bmm": lambda o: convcore.bmm(o.floats(4, 3, 5), o.floats(4, 5, 2)),
     "cartesian_prod": lambda o: convcore.cartesian_prod(o.floats(2), o.floats(3)),
     "chain_matmul": lambda o: convcore.chain_matmul(o.floats(2, 3), o.floats(3, 4), o.floats(4, 2)),
@@ -226,14 +228,22 @@ FUNCTIONS: dict[str, Call] = {
     "multilabel_margin_loss": lambda o: F.multilabel_margin_loss(
         o.floats(2, 3), o.listed([1, 2, -1], [0, -1, 2])
     ),
+    "multinomial": lambda o: convcore.multinomial(o.kept(2, 4), 2),
     "mv": lambda o: convcore.mv(o.floats(3, 4), o.floats(4)),
     "nll_loss": lambda o: F.nll_loss(_probs(o, 4, 3), o.ints(3, 4), o.kept(3)),
     "nll_loss, planes": lambda o: F.nll_loss(o.floats(4, 3, 2), o.ints(3, 4, 2)),
+    "one_hot": lambda o: F.one_hot(o.ints(4, 3)),
+    "pad_packed_sequence": lambda o: nn.utils.rnn.pad_packed_sequence(
+        nn.utils.rnn.pack_padded_sequence(o.floats(4, 3, 2), o.listed(4, 2, 1))
+    )[0],
     "prelu": lambda o: F.prelu(o.floats(2, 3, 4), o.shares(3)),
     "put": lambda o: o.floats(3, 4).put(o.ints(12, 5), o.floats(5), True),
     "put_": lambda o: o.floats(3, 4).put_(o.listed(2, 7, 5), o.floats(3)),
     "repeat_interleave": lambda o: o.floats(3, 4).repeat_interleave(o.listed(2, 0, 1), 0),
     "rms_norm": lambda o: F.rms_norm(o.floats(3, 4), (4,), o.floats(4)),
+    "searchsorted": lambda o: convcore.searchsorted(
+        o.kept(4), o.kept(3), sorter=o.listed(0, 2, 1, 3)
+    ),
     "scaled_dot_product_attention": lambda o: F.scaled_dot_product_attention(
         o.floats(2, 3, 4), o.floats(2, 5, 4), o.floats(2, 5, 4), o.bools(3, 5)
     ),
@@ -262,6 +272,7 @@ FUNCTIONS: dict[str, Call] = {
     "trace": lambda o: convcore.trace(o.floats(3, 3)),
     "unflatten": lambda o: o.floats(6).unflatten(0, (2, 3)),
     "unfold": lambda o: F.unfold(_image(o, 2), 2),
+    "unravel_index": lambda o: convcore.unravel_index(o.ints(12, 5), (3, 4)),
     "where": lambda o: convcore.where(o.bools(3, 4), o.floats(3, 4), o.floats(4)),
 }
 

@@ -138,6 +138,11 @@ def _halves(LU: Tensor) -> tuple[Tensor, Tensor]:
 
 def _permutation(pivots: np.ndarray, m: int, dtype: np.dtype) -> np.ndarray:
     """Return the matrices P that rows exchanged one after another come from."""
+    if pivots.size and not 1 <= pivots.min() <= pivots.max() <= m:
+        raise RuntimeError(
+            f"pivots must be rows of the matrix, from 1 to {m}, as lu_factor returns them, got "
+            f"{pivots.min()} to {pivots.max()}"
+        )
     lead = pivots.shape[:-1]
     p = np.zeros((*lead, m, m), dtype)
     for at in np.ndindex(lead):

@@ -144,7 +144,7 @@ class _BatchNorm(_NormBase):
         count = self.num_batches_tracked if follows else None
         momentum = self.momentum
         if momentum is None:
-            momentum = 0.0 if count is None else 1.0 / (float(count) + 1)
+            momentum = 0.0 if count is None else 1.0 / max(float(count) + 1, 1)
         own = self.training or (self.running_mean is None and self.running_var is None)
         tracked = not self.training or self.track_running_stats
         if count is not None:

@@ -53,3 +53,13 @@ def test_gradient_of_other_matrices_is_refused():
     a = convcore.ones(2, 3, requires_grad=True)
     with pytest.raises(NotImplementedError, match="2 by 3"):
         linalg.lu_factor_ex(a).LU.sum().backward()
+
+
+@pytest.mark.parametrize("wrong", [0, 4, -1, 2**31 - 1, -(2**31)])
+def test_pivots_that_are_no_rows_are_refused(wrong):
+    LU = convcore.eye(3)
+    pivots = convcore.tensor([1, wrong, 3], dtype=convcore.int32)
+    with pytest.raises(RuntimeError, match="pivots must be rows of the matrix, from 1 to 3"):
+        linalg.lu_solve(LU, pivots, convcore.ones(3, 1))
+    with pytest.raises(RuntimeError, match="pivots must be rows of the matrix, from 1 to 3"):
+        convcore.lu_unpack(LU, pivots)
