@@ -18,7 +18,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 TENSORS = " ".join(
     (
         "_tensor _tensor_html _tensor_str _creation _constants _dtype _dtype_names _device",
-        "_frames _hints _limits _misnamed _meta _reads _recording _settings _size _storage",
+        "_frames _hints _limits _misnamed _meta _reads _recording _settings _size _storage _text",
     )
 )
 # From the ground up. A room is a string; where several files make one room, they share the string.

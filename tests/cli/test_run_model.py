@@ -100,6 +100,13 @@ def test_labels_and_times_are_printed(means, photograph, capsys, tmp_path):
     assert "A call takes" in said and "optimized" in said
 
 
+def test_a_labels_escape_sequences_do_not_reach_the_terminal(means, photograph, capsys, tmp_path):
+    (tmp_path / "names.txt").write_text("\x1b]0;title\x07\n" * 3, encoding="utf-8")
+    assert run(means, "--input", photograph, "--labels", tmp_path / "names.txt") == 0
+    out = capsys.readouterr().out
+    assert r"\x1b]0;title\x07" in out and "\x1b" not in out
+
+
 def test_arrays_by_name(tmp_path, capsys):
     file = written(tmp_path, "g (float[2] a, int64[2] b) => (int64[2] d, float[2] c)"
                    "{ f = Cast <to = 1> (b) c = Add(a, f) d = Neg(b) }")  # fmt: skip

@@ -10,6 +10,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
+from convcore._text import printable
 from convcore.cli.errors import UsageError, count, require_place
 from convcore.cli.models.files import axes_of, first_of, fits, one_line, open_model
 from convcore.cli.models.pictures import (
@@ -290,7 +291,7 @@ def _median_times(calls: Sequence[Callable[[], Any]]) -> list[float]:
 
 def _lines(file: Path) -> list[str]:
     try:
-        return file.read_text(encoding="utf-8").splitlines()
+        return [printable(line) for line in file.read_text(encoding="utf-8").splitlines()]
     except OSError as error:
         raise UsageError(f"--labels {file}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
