@@ -6,6 +6,7 @@ address, its size, and whether two tensors have the same one.
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from convcore import _dtype
 from convcore._device import device as _device
 from convcore._tensor import Tensor, scalar_name, wrap
-from convcore.engine.runtime import shared
+from convcore.engine.runtime import shared, storages
 
 __all__ = [
     "TypedStorage",
@@ -46,21 +47,6 @@ class layout:
 strided = layout("strided")
 sparse_coo = layout("sparse_coo")
 sparse_csr = layout("sparse_csr")
-
-
-def memory_of(array: np.ndarray) -> np.ndarray:
-    """Return the bytes of the memory that an array is a view of in the end."""
-    root: np.ndarray = array
-    found: Any = array
-    while found is not None:  # views by strides have a base that is no array, but has one
-        if isinstance(found, np.ndarray):
-            root = found
-        found = getattr(found, "base", None)
-    order = sorted(range(root.ndim), key=lambda axis: -root.strides[axis])
-    root = root.transpose(order)
-    if not root.flags.c_contiguous:
-        raise RuntimeError("this needs a tensor whose memory has no gaps; clone() it first")
-    return root.reshape(-1).view(np.uint8)
 
 
 class _Storage:
@@ -191,6 +177,13 @@ class UntypedStorage(_Storage):
         """Return the storage itself."""
         return self
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
+        """Copy the bytes; tensors that are copied with the storage share the copy."""
+        if id(self) not in memo:
+            memo[id(self)] = copied = UntypedStorage(storages.copied(self._elements, memo))
+            copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return memo[id(self)]
+
     def clone(self) -> UntypedStorage:
         """Return a copy of the bytes."""
         return UntypedStorage(self._elements.copy())
@@ -245,6 +238,13 @@ class TypedStorage(_Storage):
     def untyped(self) -> UntypedStorage:
         """Return the bytes."""
         return self._untyped_storage
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TypedStorage:
+        """Copy the elements; tensors that are copied with the storage share the copy."""
+        if id(self) not in memo:
+            untyped = copy.deepcopy(self._untyped_storage, memo)
+            memo[id(self)] = TypedStorage(wrap_storage=untyped, dtype=self.dtype)
+        return memo[id(self)]
 
     def clone(self) -> TypedStorage:
         """Return a copy of the elements."""

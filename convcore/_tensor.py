@@ -27,7 +27,7 @@ from convcore._recording import Unversioned, inferring
 from convcore._size import Size, trusted
 from convcore._tensor_str import tensor_str
 from convcore.engine.integers import as_dim
-from convcore.engine.runtime import shared
+from convcore.engine.runtime import shared, storages
 from convcore.engine.runtime.layout import is_channels_last
 
 __all__ = [
@@ -572,7 +572,7 @@ class Tensor:
                 "protocol at the moment."
             )
             raise _hints.hinted(unsupported, _hints.graph.COMPUTED_COPY)
-        tensor = wrap(self._array.copy(order="K"), type(self))
+        tensor = wrap(storages.copied(self._array, memo), type(self))
         memo[id(self)] = tensor
         tensor._requires_grad = self._requires_grad
         if self._grad is not None:
@@ -590,12 +590,8 @@ class Tensor:
                     "@torch.utils.hooks.unserializable_hook to suppress this warning",
                     stacklevel=2,
                 )
-        # NumPy pickles in C order, so the memory order of the axes is stored too.
-        axes = sorted(range(self.ndim), key=lambda axis: -abs(self._array.strides[axis]))
-        array: Any = self._array.transpose(axes)
-        if shared.is_shared(array):
-            array = shared.Handle(array)
-        return _rebuild, (type(self), array, axes, self.requires_grad, self.__dict__)
+        array: Any = self._array if self.is_meta else shared.Handle(self._array)
+        return _rebuild, (type(self), array, self.requires_grad, self.__dict__)
 
 
 def wrap(array: np.ndarray, cls: type = Tensor) -> Tensor:
@@ -614,12 +610,10 @@ def complete() -> None:
     importlib.import_module("convcore.functions")
 
 
-def _rebuild(
-    cls: type, array: np.ndarray, axes: list[int], requires_grad: bool, attributes: dict
-) -> Tensor:
-    """Restore a pickled tensor; ``axes`` are its axes in the order of the array's."""
+def _rebuild(cls: type, array: np.ndarray, requires_grad: bool, attributes: dict) -> Tensor:
+    """Restore a pickled tensor."""
     complete()  # in a process that has only loaded a pickle, nobody else would
-    tensor = wrap(array.transpose(sorted(range(array.ndim), key=axes.__getitem__)), cls)
+    tensor = wrap(array, cls)
     tensor._requires_grad = requires_grad
     tensor.__dict__.update(attributes)
     return tensor

@@ -17,7 +17,7 @@ from convcore._dtype import INEXACT
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.differentiate import grad
 from convcore.autograd.function import Function
-from convcore.autograd.region import may_overlap
+from convcore.engine.runtime.storages import may_overlap
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 

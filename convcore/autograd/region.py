@@ -10,6 +10,7 @@ import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
+from convcore.engine.runtime.storages import may_overlap, span_of
 
 # How an array lies in a piece of memory: its shape, dtype, first byte and strides.
 _Place = tuple[tuple[int, ...], np.dtype, int, tuple[int, ...]]
@@ -32,8 +33,8 @@ class Region:
     __slots__ = ("extent", "overlaps", "part", "whole")
 
     def __init__(self, base: np.ndarray, view: np.ndarray) -> None:
-        low, high = _bounds(base)
-        part_low, part_high = _bounds(view)
+        low, high = span_of(base)
+        part_low, part_high = span_of(view)
         if view.size and not low <= part_low <= part_high <= high:
             raise RuntimeError(
                 "a tensor and a view of it do not share their memory any more: the data of one of "
@@ -80,25 +81,6 @@ class Region:
         memory = np.zeros(self.extent, np.uint8)  # zeros, for the base may have gaps
         _at(memory, self.whole)[...] = array
         return memory
-
-
-def may_overlap(array: np.ndarray) -> bool:
-    """Return whether elements may share memory: false if each axis steps over all shorter ones."""
-    axes = zip(array.strides, array.shape, strict=True)
-    span = array.itemsize
-    for step, size in sorted([(abs(step), size) for step, size in axes if size > 1]):
-        if step < span:
-            return array.size > 0
-        span += step * (size - 1)
-    return False
-
-
-def _bounds(array: np.ndarray) -> tuple[int, int]:
-    """Return the addresses of an array's first byte and of the one after its last."""
-    if array.flags.c_contiguous:
-        start = array.__array_interface__["data"][0]
-        return start, start + array.nbytes
-    return np.lib.array_utils.byte_bounds(array)
 
 
 def _place(array: np.ndarray, low: int) -> _Place:

@@ -28,8 +28,9 @@ from convcore.autograd.node import (
     node_classes,
     record,
 )
-from convcore.autograd.region import Region, _bounds, may_overlap
+from convcore.autograd.region import Region
 from convcore.autograd.saved import written_into
+from convcore.engine.runtime.storages import may_overlap, span_of
 
 _new = object.__new__
 
@@ -342,7 +343,7 @@ def check_apart(x: Tensor, *others: Any) -> None:
 def _check_not_partly(a: np.ndarray, b: np.ndarray) -> None:
     if not np.may_share_memory(a, b) or not (a.size and b.size):
         return
-    ends = [_bounds(array) for array in (a, b)]
+    ends = [span_of(array) for array in (a, b)]
     for array, (low, high) in zip((a, b), ends, strict=True):
         if high - low != array.nbytes or may_overlap(array):
             return

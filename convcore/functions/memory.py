@@ -22,11 +22,11 @@ from convcore._storage import (
     TypedStorage,
     UntypedStorage,
     as_tensor,
-    memory_of,
     strided,
 )
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.views import check_writable, view
+from convcore.engine.runtime.storages import memory_of
 from convcore.functions._support.arguments import ints
 from convcore.functions._support.naming import names_arguments
 from convcore.functions.convert import as_of, clone

@@ -14,11 +14,11 @@ import numpy as np
 
 from convcore._creation.arguments import checked_int
 from convcore._meta import MetaArray, meta
-from convcore._storage import memory_of
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
 from convcore.autograd.node import needs_history
-from convcore.autograd.region import Region, may_overlap
+from convcore.autograd.region import Region
+from convcore.engine.runtime.storages import may_overlap, memory_of
 from convcore.functions._support.arguments import check_tensor, ints
 from convcore.functions.shape import squeeze, swapaxes, t, transpose, unsqueeze
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from convcore.engine.runtime import storages
+
 __all__ = ["Block", "Handle", "copy_to_shared", "is_shared", "new_file"]
 
 # Each map holds a descriptor; beyond so many in use, what arrives is copied instead.
@@ -109,15 +111,17 @@ def copy_to_shared(array: np.ndarray) -> np.ndarray:
 class Handle:
     """An array on its way to another process.
 
-    A pickle of it holds the values, and is read as an ndarray; what `multiprocessing` pickles for
-    another process holds the block's descriptor instead.
+    A pickle of it holds the elements, each once, and is read as an ndarray of the same strides
+    between them; what `multiprocessing` pickles for another process holds the descriptor of the
+    array's block instead, if the array is in one.
     """
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
 
     def __reduce__(self) -> tuple:
-        return np.asarray, (self.array,)
+        vector, strides = storages.packed(self.array)
+        return storages.unpacked, (vector, self.array.shape, strides)
 
 
 def _register() -> None:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
-
-_WORK: Any = 1000  # for NumPy's exact search for a common byte, which may take for ever
+from convcore.engine.runtime.storages import overlapping
 
 
 def arrays_and_metadata(
@@ -77,28 +76,11 @@ def _check_text(what: str, text: str, kind: str) -> None:
 
 def _check_overlaps(arrays: dict[str, np.ndarray], kind: str) -> None:
     """Refuse views of each other's memory, which would come back as copies."""
-    spans = [
-        (*np.lib.array_utils.byte_bounds(array), name)
-        for name, array in arrays.items()
-        if array.size
-    ]
-    near: list[tuple[int, str]] = []
-    for start, end, name in sorted(spans):
-        near = [(other_end, other) for other_end, other in near if other_end > start]
-        for _, other in near:
-            if _share(arrays[name], arrays[other]):
-                raise ValueError(
-                    f"obj[{name!r:.99}] and obj[{other!r:.99}] share a part of their memory, which "
-                    f"a {kind} file cannot keep: clone one of them, or save to a .pt file"
-                )
-        near.append((end, name))
-
-
-def _share(one: np.ndarray, other: np.ndarray) -> bool:
-    try:
-        return np.shares_memory(one, other, max_work=_WORK)
-    except np.exceptions.TooHardError:
-        return True
+    for other, name in overlapping(arrays):
+        raise ValueError(
+            f"obj[{name!r:.99}] and obj[{other!r:.99}] share a part of their memory, which "
+            f"a {kind} file cannot keep: clone one of them, or save to a .pt file"
+        )
 
 
 def _checked_metadata(
