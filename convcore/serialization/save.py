@@ -21,12 +21,14 @@ from convcore._dtype import dtype as _dtype
 from convcore._hints import hinted
 from convcore._hints.states import OBJECT_FIRST
 from convcore._size import Size
+from convcore._storage import UntypedStorage, is_storage
 from convcore._tensor import Tensor
-from convcore.engine.layers.elementwise import is_dense
 from convcore.nn.parameter import Buffer, Parameter
 from convcore.serialization import archive, formats
+from convcore.serialization.pickler import IterativePickler, Steps
 from convcore.serialization.replacing import writing
 from convcore.serialization.state_dicts import npz, safetensors
+from convcore.serialization.storages import SavedStorages
 
 __all__ = ["DEFAULT_PROTOCOL", "save"]
 
@@ -81,8 +83,9 @@ def save(
 
     Notes
     -----
-    Memory formats are kept, and tensors that share all their memory share it again after loading.
-    A tensor with gaps in memory is written without them. A file of tensors by name has them
+    Memory formats are kept, and tensors that share memory share it again after loading, unless one
+    has negative steps. An expanded tensor takes the memory of its elements, and a tensor with gaps
+    is written without them if no other shares its memory. A file of tensors by name has them
     contiguous; tied weights are written once, and the metadata name the others, as safetensors' own
     ``save_model`` does: they share their memory again after loading.
 
@@ -114,16 +117,28 @@ def save(
         raise ValueError("metadata: only safetensors and npz files have it; put it into obj")
     if not _use_new_zipfile_serialization:
         raise ValueError("the format of PyTorch before version 1.6 is read, and not written")
-    pickled = io.BytesIO()
-    writer = _Writer(pickled, pickle_protocol)
-    writer.dump(obj)
-    records: dict[str, Any] = {archive.PICKLE: pickled.getvalue()}
+    pickled, storages = _pickled(obj, pickle_protocol)
+    records: dict[str, Any] = {archive.PICKLE: pickled}
     if not _disable_byteorder_record:
         records[archive.BYTE_ORDER] = sys.byteorder.encode()
-    for key, array in enumerate(writer.arrays):
-        records[f"{archive.STORAGES}{key}"] = array.data
+    for key, vector in enumerate(storages.vectors):
+        records[f"{archive.STORAGES}{key}"] = vector.data
     records[archive.VERSION] = b"3\n"
     _write(f, lambda opened: _write_archive(opened, records))
+
+
+def _pickled(obj: Any, protocol: int) -> tuple[bytes, SavedStorages]:
+    """Return an object's pickle and its storages."""
+    storages = SavedStorages()
+    pickled = _written(obj, protocol, storages)
+    merged = storages.merged()  # known only when all tensors are
+    return (pickled, storages) if merged is None else (_written(obj, protocol, merged), merged)
+
+
+def _written(obj: Any, protocol: int, storages: SavedStorages) -> bytes:
+    file = io.BytesIO()
+    _Writer(file, protocol, storages).dump(obj)
+    return file.getvalue()
 
 
 def _write(f: Any, write: Callable[[Any], Any]) -> None:
@@ -160,10 +175,10 @@ class _Name:
 
 
 class _Storage:
-    """The memory of a tensor, and its number in the archive."""
+    """A storage of the file, by its number."""
 
-    def __init__(self, key: int, array: np.ndarray) -> None:
-        self.key, self.array = key, array
+    def __init__(self, key: int) -> None:
+        self.key = key
 
 
 class _Values:
@@ -177,62 +192,57 @@ _REBUILD = _Name("torch._utils", "_rebuild_tensor_v2")
 _REBUILD_OF_BYTES = _Name("torch._utils", "_rebuild_tensor_v3")
 _OF_TYPE = _Name("torch._tensor", "_rebuild_from_type_v2")
 
-_Pickler: Any = vars(pickle)["_Pickler"]
 
-
-class _Writer(_Pickler):
+class _Writer(IterativePickler):
     """A pickler that writes tensors as calls of PyTorch's functions, and all else as pickle does.
 
-    Derived from pickle's Python version: the C version imports every name that it writes.
+    Parameters
+    ----------
+    file : binary file
+    protocol : int
+    storages : SavedStorages
+        It gets the tensors' elements.
     """
 
-    def __init__(self, file: Any, protocol: int) -> None:
+    def __init__(self, file: Any, protocol: int, storages: SavedStorages) -> None:
         super().__init__(file, protocol)
-        self.arrays: list[np.ndarray] = []  # the storages' elements, in memory order
-        self._keys: dict[tuple, int] = {}
+        self._storages = storages
 
     def persistent_id(self, obj: Any) -> Any:
         """Return a storage's reference: its type, its number and its size."""
-        if isinstance(obj, _Storage):
-            array, key = obj.array, str(obj.key)
-            if array.dtype in archive.OF_BYTES:
-                kind = _Name("torch.storage", "UntypedStorage")
-                return ("storage", kind, key, "cpu", array.nbytes)
-            return ("storage", _Name("torch", archive.NAMES[array.dtype]), key, "cpu", array.size)
-        return None
+        if not isinstance(obj, _Storage):
+            return None
+        vector, key = self._storages.vectors[obj.key], str(obj.key)
+        if _is_untyped(vector):
+            kind = _Name("torch.storage", "UntypedStorage")
+            return ("storage", kind, key, "cpu", vector.nbytes)
+        return ("storage", _Name("torch", archive.NAMES[vector.dtype]), key, "cpu", vector.size)
 
-    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
-        """Write an object."""
+    def steps(self, obj: Any) -> Steps | None:
+        """Return the steps in which an object is written."""
         if isinstance(obj, _Name):
             self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
         elif isinstance(obj, _dtype):
             self.write(pickle.GLOBAL + f"torch\n{str(obj).rpartition('.')[2]}\n".encode())
-        elif isinstance(obj, Tensor):
-            self._save_tensor(obj)
+        elif isinstance(obj, Tensor) and id(obj) not in self.memo:
+            return self._tensor(obj)
         elif isinstance(obj, _Values):
-            function, args = self._rebuilding(obj.tensor, False)
-            self._save_call(function, *args)
+            return self.call(*self._rebuilding(obj.tensor, False))
         elif isinstance(obj, Size):
-            self._save_call(_Name("torch", "Size"), tuple(obj))
+            return self.call(_Name("torch", "Size"), (tuple(obj),))
         elif isinstance(obj, device):
-            self._save_call(_Name("torch", "device"), str(obj))
+            return self.call(_Name("torch", "device"), (str(obj),))
+        elif is_storage(obj) and id(obj) not in self.memo:
+            return self._storage(obj)
         elif isinstance(obj, FunctionType) and overrides.is_wrapper(obj):
-            self.save(_Name(obj.__module__, obj.__qualname__))  # by the name of what it wraps
+            return self.steps(_Name(obj.__module__, obj.__qualname__))  # of what it wraps
         elif isinstance(obj, np.generic) and _is_pythons(obj):
-            self.save(obj.item())
+            return super().steps(obj.item())
         else:
-            super().save(obj, save_persistent_id)
+            return super().steps(obj)
+        return None
 
-    def _save_call(self, function: _Name, *arguments: Any) -> None:
-        self.save(function)
-        self.save(arguments)
-        self.write(pickle.REDUCE)
-
-    def _save_tensor(self, tensor: Tensor) -> None:
-        known = self.memo.get(id(tensor))
-        if known is not None:
-            self.write(self.get(known[0]))
-            return
+    def _tensor(self, tensor: Tensor) -> Steps:
         cls = Tensor if isinstance(tensor, Buffer) else type(tensor)
         state = {} if isinstance(tensor, Buffer) else dict(tensor.__dict__)
         if isinstance(tensor, Parameter):
@@ -245,9 +255,8 @@ class _Writer(_Pickler):
             rebuild, args = self._rebuilding(tensor, tensor.requires_grad)
         if state or cls not in (Tensor, Parameter):
             named = _Name("torch", "Tensor") if cls is Tensor else cls
-            self._save_call(_OF_TYPE, rebuild, named, args, state)
-        else:
-            self._save_call(rebuild, *args)
+            rebuild, args = _OF_TYPE, (rebuild, named, args, state)
+        yield from self.call(rebuild, args)
         self.memoize(tensor)
 
     def _rebuilding(self, tensor: Tensor, requires_grad: bool) -> tuple[_Name, tuple]:
@@ -257,27 +266,29 @@ class _Writer(_Pickler):
             elements = elements.view(archive.BFLOAT16)
         if tensor.is_meta:
             raise pickle.PicklingError("a tensor on the device 'meta' has no values to be saved")
-        key, array = self._stored(elements)
-        # An axis of one element may have a negative step, which files have not.
-        strides = tuple(abs(step) // array.itemsize for step in array.strides)
-        storage = _Storage(key, self.arrays[key])
-        args: tuple = (storage, 0, array.shape, strides, requires_grad, OrderedDict())
-        if array.dtype in archive.OF_BYTES:
-            return _REBUILD_OF_BYTES, (*args, tensor.dtype)
-        return _REBUILD, args
+        key, offset, strides = self._storages.place(elements)
+        args: tuple = (_Storage(key), offset, tensor._array.shape, strides, requires_grad)
+        if _is_untyped(self._storages.vectors[key]):
+            return _REBUILD_OF_BYTES, (*args, OrderedDict(), tensor.dtype)
+        return _REBUILD, (*args, OrderedDict())
 
-    def _stored(self, elements: np.ndarray) -> tuple[int, np.ndarray]:
-        """Return the number of an array's storage, which may be shared, and the array in it.
+    def _storage(self, storage: Any) -> Steps:
+        """Write a storage that is saved as such, with or without tensors that are in it."""
+        elements = storage._elements
+        if isinstance(storage, UntypedStorage):
+            elements = elements.view(archive.UNTYPED)
+        elif storage.dtype is bfloat16:
+            elements = elements.view(archive.BFLOAT16)
+        key, _, _ = self._storages.place(elements)
+        vector = self._storages.vectors[key]
+        if (vector.size, vector.dtype) != (elements.size, elements.dtype):
+            raise pickle.PicklingError(
+                "a storage shares its memory with tensors of other types or sizes: clone() it"
+            )
+        yield _Storage(key)
+        self.memoize(storage)
 
-        An array with gaps in memory has a storage without them, as have others with the same ones.
-        """
-        place: tuple = (elements.__array_interface__["data"][0], elements.dtype, elements.size)
-        array = elements
-        if not is_dense(elements):
-            place = (*place, elements.shape, elements.strides)
-            array = np.array(elements, order="C")
-        key = self._keys.setdefault(place, len(self.arrays))
-        if key == len(self.arrays):
-            order = np.argsort([-step for step in array.strides], kind="stable")
-            self.arrays.append(np.ascontiguousarray(array.transpose(order)).reshape(-1))
-        return key, array
+
+def _is_untyped(vector: np.ndarray) -> bool:
+    """Return whether PyTorch writes elements as bytes, and their dtype with each tensor."""
+    return vector.dtype in archive.OF_BYTES or vector.dtype == archive.UNTYPED
