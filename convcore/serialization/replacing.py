@@ -6,6 +6,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, BinaryIO
 
 from convcore._hints import hinted
@@ -19,7 +20,8 @@ def writing(f: Any) -> Iterator[Any]:
     """Open a path for writing, whose file is replaced at the end; a file object stays as it is.
 
     The new file lies beside the old one, as ``.convcore-<random>.tmp``, until it is on the disk. It
-    gets the old one's permissions and, where that is allowed, its owner. A symbolic link stays one.
+    gets the old one's permissions and, where that is allowed, its owner; until then it is its
+    writer's alone. A symbolic link stays one.
     Written in place, as ever, is what cannot be replaced: a device, a pipe, or a file in a folder
     in which no file may be made.
     """
@@ -64,13 +66,19 @@ def _made(temporary: str, f: Any, before: os.stat_result | None) -> BinaryIO | N
     if before is not None and not stat.S_ISREG(before.st_mode):
         return None
     try:
-        return open(temporary, "x+b")  # no bare descriptor, which Ctrl-C would leave open
+        # No bare descriptor, which Ctrl-C would leave open.
+        return open(temporary, "x+b", opener=partial(os.open, mode=_mode(before)))
     except OSError as error:
         if before is not None and isinstance(error, PermissionError):
             return None
         folder = os.path.dirname(os.fspath(f))
         absent = f"there is no directory {folder!r}" if not os.path.isdir(folder or ".") else ""
         raise hinted(type(error)(error.errno, error.strerror, os.fspath(f)), absent) from None
+
+
+def _mode(before: os.stat_result | None) -> int:
+    """Return a new file's mode: while it is written, nobody reads it who must not read the old."""
+    return 0o666 if before is None else 0o600 & before.st_mode
 
 
 def _put_on_disk(new: BinaryIO, temporary: str, before: os.stat_result | None) -> None:

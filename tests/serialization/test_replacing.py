@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import convcore
+from convcore.serialization import replacing
 
 KILLS = Path(__file__).resolve().parents[1] / "fuzz" / "kills.py"
 
@@ -116,6 +117,23 @@ def test_permissions_and_links_stay(tmp_path):
     assert os.listdir(tmp_path / "folder") == ["a.pt"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
+@pytest.mark.parametrize("permissions", [0o600, 0o640, 0o644, 0o660, 0o606])
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_a_new_file_is_never_open_to_more_than_the_old_one(tmp_path, permissions, umask):
+    (tmp_path / "a.pt").write_bytes(b"")
+    (tmp_path / "a.pt").chmod(permissions)
+    before = os.umask(umask)
+    try:
+        with replacing.writing(tmp_path / "a.pt") as file:
+            (new,) = tmp_path.glob(".convcore-*")
+            assert mode(new) & ~permissions == 0 and mode(new) & 0o077 == 0
+            file.write(b"content")
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "a.pt") == permissions
+
+
 @pytest.mark.skipif(os.name != "posix", reason="devices and pipes are POSIX's")
 def test_what_cannot_be_replaced_is_written_in_place(tmp_path, monkeypatch):
     convcore.save([1], os.devnull)
@@ -130,10 +148,10 @@ def test_what_cannot_be_replaced_is_written_in_place(tmp_path, monkeypatch):
     convcore.save([1], file)
     number = file.stat().st_ino
 
-    def refuse(name, mode):
+    def refuse(name, mode, **options):
         if mode == "x+b":
             raise PermissionError(errno.EACCES, "Permission denied", "elsewhere")
-        return open(name, mode)
+        return open(name, mode, **options)
 
     monkeypatch.setattr("convcore.serialization.replacing.open", refuse, raising=False)
     convcore.save([2], file)
