@@ -17,7 +17,16 @@ import numpy as np
 from convcore import _dtype, _misnamed
 from convcore._device import check_device, device
 from convcore._hints import hinted
-from convcore.serialization import archive, bfloat16, formats, legacy, numpy_scalars, rebuild, safe
+from convcore.serialization import (
+    archive,
+    archives,
+    bfloat16,
+    formats,
+    legacy,
+    numpy_scalars,
+    rebuild,
+    safe,
+)
 from convcore.serialization.errors import CheckpointError, damage
 from convcore.serialization.state_dicts import npz, safetensors
 from convcore.serialization.unpickler import DataUnpickler
@@ -42,6 +51,7 @@ def load(
     Parameters
     ----------
     f : str, path, or seekable binary file
+        Read from where it stands, to the end of one object; the next call reads the next one.
     map_location : device, optional
         Tensors are on the CPU, wherever they were saved: None, "cpu", a function or a dict change
         nothing, and a device that is not there is an error, as for ``Tensor.to``.
@@ -70,6 +80,8 @@ def load(
         what is wrong. It is a `pickle.UnpicklingError`, a ValueError and a RuntimeError.
     OSError
         The file cannot be opened or read.
+    EOFError
+        A file that is open for reading stands behind its last object.
     RuntimeError
         ``map_location`` is "cuda", or another device where no tensor can be.
 
@@ -98,9 +110,11 @@ def load(
     named = formats.of_name(f, format)
     kinds: set[np.dtype] = set()  # of the storages that were read
     with _opened(f, weights_only) as (file, head), contextlib.ExitStack() as stack:
-        kind, archived = formats.of_head(head, named), None
+        kind, archived, part = formats.of_head(head, named), None, file
         if kind == "zip":
-            archived = stack.enter_context(zipfile.ZipFile(file))
+            opened, part, end = archives.first(file)
+            archived = stack.enter_context(opened)
+            stack.callback(file.seek, end)  # where another object may be
             kind = "npz" if _is_npz(archived, named) else "torch"
         other, reader_of_it = formats.of_others(head) if kind == "torch" else ("", "")
         if other:
@@ -114,9 +128,9 @@ def load(
                 file, lambda rest, found: reader(rest, rest.n_bytes, _noting(found.get, kinds))
             )
         elif kind == "npz":
-            return npz.read(file, archived)
+            return npz.read(part, archived)
         else:
-            value = _load_archive(file, archived, reader, kinds)
+            value = _load_archive(part, archived, reader, kinds)
     if archive.BFLOAT16 in kinds:
         bfloat16.say_so()
     return value
@@ -152,9 +166,10 @@ def read_metadata(f: Any) -> dict[str, str]:
         if kind == "safetensors":
             return safetensors.read_metadata(file)
         if kind == "zip":
-            with zipfile.ZipFile(file) as archived:
+            archived, part, _ = archives.first(file)
+            with archived:
                 if _is_npz(archived, named):
-                    return npz.read_metadata(file, archived)
+                    return npz.read_metadata(part, archived)
         raise CheckpointError("only safetensors and npz files have metadata")
 
 
@@ -198,6 +213,8 @@ def _first_bytes(file: Any, count: int) -> bytes:
     if first:
         file.seek(-len(first), os.SEEK_CUR)
         return first
+    if file.tell() and not getattr(file, "writable", lambda: True)():
+        raise EOFError(f"{_named(file)} has no more objects: all of it was read")
     file.seek(0)  # at the end, as after writing: all of it is meant
     first = file.read(count)
     file.seek(0)

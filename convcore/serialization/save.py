@@ -25,6 +25,7 @@ from convcore._storage import UntypedStorage, is_storage
 from convcore._tensor import Tensor
 from convcore.nn.parameter import Buffer, Parameter
 from convcore.serialization import archive, formats
+from convcore.serialization.archives import rewritable
 from convcore.serialization.pickler import IterativePickler, Steps
 from convcore.serialization.replacing import writing
 from convcore.serialization.state_dicts import npz, safetensors
@@ -62,7 +63,9 @@ def save(
     f : str, path, or binary file
         A file at a path is replaced once the new one is whole and on the disk: a process that is
         killed leaves the old one or the new one, and perhaps ``.convcore-*.tmp`` beside it, which
-        nothing reads and you may delete.
+        nothing reads and you may delete. To a file object the object is added where that stands;
+        `load` reads several one by one. Files that cannot go back, as gzip's, are written in one
+        go.
     pickle_module : module
         Ignored: objects are written as Python's `pickle` does.
     pickle_protocol : int
@@ -122,7 +125,7 @@ def save(
     if not _disable_byteorder_record:
         records[archive.BYTE_ORDER] = sys.byteorder.encode()
     for key, vector in enumerate(storages.vectors):
-        records[f"{archive.STORAGES}{key}"] = vector.data
+        records[f"{archive.STORAGES}{key}"] = vector.view(np.uint8).data
     records[archive.VERSION] = b"3\n"
     _write(f, lambda opened: _write_archive(opened, records))
 
@@ -153,7 +156,7 @@ def _write(f: Any, write: Callable[[Any], Any]) -> None:
 
 
 def _write_archive(opened: Any, records: dict[str, Any]) -> None:
-    with zipfile.ZipFile(opened, "w", zipfile.ZIP_STORED) as file:
+    with zipfile.ZipFile(rewritable(opened), "w", zipfile.ZIP_STORED) as file:
         for name, content in records.items():
             # Without the time of day: the same object is saved as the same bytes.
             entry = zipfile.ZipInfo(f"archive/{name}")

@@ -17,6 +17,7 @@ from numpy.lib import format as npy
 from convcore import _dtype
 from convcore._tensor import Tensor
 from convcore.serialization.archive import Entries, fill
+from convcore.serialization.archives import rewritable
 from convcore.serialization.errors import CheckpointError
 from convcore.serialization.state_dicts import naming
 
@@ -54,7 +55,7 @@ def arrays(obj: Any, metadata: Mapping[str, str] | None) -> dict[str, np.ndarray
 
 def write(file: Any, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays, without compression."""
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(rewritable(file), "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}{_SUFFIX}", "w", force_zip64=True) as entry:
                 npy.write_array(entry, array, allow_pickle=False)
