@@ -74,6 +74,8 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from convcore import _forks as _forks  # its handler of forks is registered before all others
+
 if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from collections.abc import Callable
 

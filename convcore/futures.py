@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from concurrent import futures
 from typing import Any, Generic, TypeVar
 
 from convcore import _misnamed
+from convcore.engine.runtime.locks import process_lock
 
 __all__ = ["Future", "collect_all", "wait_all"]
 
@@ -130,7 +130,7 @@ def collect_all(futures: list[Future]) -> Future[list[Future]]:
     whole: Future[list[Future]] = Future()
     whole._sources = [source for future in futures for source in future._sources]
     missing = len(futures)
-    lock = threading.Lock()
+    lock = process_lock()
 
     def count(future: Future) -> None:
         nonlocal missing

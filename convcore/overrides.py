@@ -19,6 +19,7 @@ from typing import Any
 
 from convcore import _misnamed, _tensor
 from convcore._tensor import Tensor
+from convcore.engine.runtime.locks import process_lock
 
 __all__ = [
     "TorchFunctionMode",
@@ -327,7 +328,7 @@ _wrappers: dict[tuple[Any, str, Any], Callable] = {}  # those of earlier times, 
 _places: list[_Place] = []  # what was found then
 _lasting: list[bool] = []  # not empty once functions stay wrapped
 
-_lock = threading.RLock()
+_lock = process_lock()
 _held = 0  # modes and watchers that need the wrappers, in all threads
 _wraps = 0  # how often functions were wrapped
 

@@ -7,7 +7,6 @@ traversal.py calls them.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 
@@ -16,6 +15,7 @@ from convcore.autograd import grad_mode
 from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.autograd.leaf import leaf_of
 from convcore.autograd.node import accumulator
+from convcore.engine.runtime.locks import process_lock
 
 
 def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
@@ -142,7 +142,7 @@ class _CallForAll:
             weakref.ref(tensor if tensor.grad_fn is None else tensor.grad_fn) for tensor in tensors
         ]
         self.gathered: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
-        self.lock = threading.Lock()
+        self.lock = process_lock()
 
     def of(self, number: int) -> Callable:
         def hook(grad: Tensor) -> None:
@@ -172,7 +172,7 @@ class _CallForAny:
     def __init__(self, fn: Callable):
         self.fn = fn
         self.called: weakref.WeakSet = weakref.WeakSet()
-        self.lock = threading.Lock()
+        self.lock = process_lock()
 
     def of(self, number: int) -> Callable:
         def hook(grad: Tensor) -> None:

@@ -13,7 +13,6 @@ import importlib
 import importlib.abc
 import importlib.util
 import sys
-import threading
 import types
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
@@ -21,6 +20,7 @@ from typing import Any, ClassVar
 
 from convcore import overrides
 from convcore.compat import children, errors, hidden, inert, names
+from convcore.engine.runtime.locks import process_lock
 
 # Where classes live that PyTorch shows by shorter names: str(type(x)) is "<class 'torch.Tensor'>".
 _SHOWN = {
@@ -202,7 +202,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 class _Door:
     """Whether the door is open: how often it was entered, and what has to be undone."""
 
-    lock = threading.RLock()
+    lock = process_lock()
     entered = 0
     finder = _Finder()
     labels: ClassVar[dict[type, str]] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from convcore.autograd.grad_mode import inference_mode, no_grad
 from convcore.engine.conv.algorithms.selection import selected
 from convcore.engine.conv.epilogue import Activation
 from convcore.engine.runtime import memory
+from convcore.engine.runtime.locks import process_lock
 from convcore.inference.batch_norm_folding import channels_last, folded
 from convcore.inference.layer_trace import DifferentiatedError, Run, Trace
 from convcore.inference.layers import (
@@ -198,7 +198,7 @@ class OptimizedModule(nn.Module):
         self._fused = False
         self._n_convolutions = _count(self.model, _CONVOLUTIONS)
         self._plans = PlanCache(self.model, narrow=precision is not None)
-        self._lock = threading.Lock()
+        self._lock = process_lock()
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -214,7 +214,7 @@ class OptimizedModule(nn.Module):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._lock = threading.Lock()
+        self._lock = process_lock()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return the net's result, by a plan if there is one; autocast is off meanwhile."""

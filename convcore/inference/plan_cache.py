@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from typing import Any
 
 from convcore._reads import reads
@@ -13,6 +12,7 @@ from convcore.autograd.handle import RemovableHandle
 from convcore.autograd.observation import observed
 from convcore.engine.conv.algorithms.selection import current
 from convcore.engine.runtime import memory
+from convcore.engine.runtime.locks import process_lock
 from convcore.engine.runtime.threads import get_num_threads
 from convcore.inference.execution_plan import Plan
 from convcore.inference.layer_trace import recording
@@ -56,7 +56,7 @@ class PlanCache:
         self._n_made = 0
         self._hooks_seen = -1
         self._watched = False
-        self._lock = threading.Lock()
+        self._lock = process_lock()
 
     def __reduce__(self) -> tuple[type[PlanCache], tuple[Module, bool]]:
         return PlanCache, (self._model, self._narrow)  # a copy of the net makes its own plans

@@ -19,7 +19,7 @@ import numpy as np
 from convcore import _misnamed
 from convcore._device import check_device, device
 from convcore._tensor import Tensor, wrap
-from convcore.engine.runtime.locks import process_lock
+from convcore.engine.runtime.locks import free_in_child, process_lock
 
 __all__ = [
     "Generator",
@@ -72,8 +72,9 @@ class Generator:
 
     def __init__(self, device: Any = "cpu"):
         check_device(device)
-        self._lock = threading.RLock()
+        self._lock = process_lock()  # NumPy's own is free whenever this one is
         self._words = np.random.MT19937(0)
+        free_in_child(self._words.lock)
         self._source = np.random.Generator(self._words)
         self.manual_seed(DEFAULT_SEED)
 
@@ -143,12 +144,12 @@ class Generator:
         state = np.frombuffer(array.tobytes(), _STATE)[0]
         if not 1 <= state["left"] <= 624 or state["next"] > 624:
             raise RuntimeError("RNG state is invalid")
-        words = self._words.state
-        words["state"] = {
-            "key": state["words"].astype(np.uint32),
-            "pos": 625 - int(state["left"]),
-        }
         with self._lock:
+            words = self._words.state
+            words["state"] = {
+                "key": state["words"].astype(np.uint32),
+                "pos": 625 - int(state["left"]),
+            }
             self._seed = int(state["seed"])
             self._words.state = words
             self._spare = float(state["normal_y"]) if state["has_normal"] else None
@@ -230,7 +231,7 @@ def _box_muller(uniform: np.ndarray) -> np.ndarray:
 
 
 default_generator = Generator()
-default_generator._lock = process_lock()
+free_in_child(np.random.get_bit_generator().lock)  # NumPy's default, which workers seed
 default_generator.seed()
 
 

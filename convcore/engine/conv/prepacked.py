@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from convcore.engine.runtime.checks import (
     checked_bias,
     whole_elements,
 )
+from convcore.engine.runtime.locks import process_lock
 
 # Shapes of inputs for which weights stay packed; the oldest goes first.
 MOST_SHAPES = 4
@@ -85,14 +85,14 @@ class PrepackedConvolution:
             self._extra += activation_parameters(activation, self.weight.dtype)
         self._parameters = stride, padding, dilation, groups
         self._executables: dict[Any, _Prepared] = {}
-        self._lock = threading.Lock()
+        self._lock = process_lock()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_executables": None, "_lock": None}  # a copy prepares anew
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._executables, self._lock = {}, threading.Lock()
+        self._executables, self._lock = {}, process_lock()
 
     def __call__(self, input: Array) -> Array:
         """Return what `conv_forward` returns, to rounding."""

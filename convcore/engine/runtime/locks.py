@@ -1,19 +1,20 @@
-"""Locks that are free in a forked child."""
+"""Locks that a fork takes first, so that they are free in the child; see `convcore._forks`."""
 
 from __future__ import annotations
 
 import os
-import threading
-from typing import Any
 
+# Its handlers of forks are registered before those below: locks are taken before regions are kept
+# from beginning, for who holds a lock may begin one.
+import convcore.engine.runtime.threads  # noqa: F401
+from convcore import _forks
+from convcore._forks import free_in_child, process_lock
 
-def process_lock() -> Any:
-    """Return a reentrant lock that is free in a forked child, whoever held it at the fork.
+__all__ = ["free_in_child", "process_lock"]
 
-    A thread that held it then is not in the child, and would never let go of it there.
-    """
-    lock: Any = threading.RLock()
-    if hasattr(os, "register_at_fork"):
-        # As the standard library frees its own: logging, concurrent.futures.
-        os.register_at_fork(after_in_child=lock._at_fork_reinit)
-    return lock
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_forks.take_locks,
+        after_in_parent=_forks.release_locks,
+        after_in_child=_forks.free_locks,
+    )

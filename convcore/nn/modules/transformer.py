@@ -6,7 +6,6 @@ A. Vaswani et al., "Attention is all you need", NIPS 2017.
 from __future__ import annotations
 
 import copy
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -155,7 +154,7 @@ class TransformerEncoderLayer(_Layer):
     torch.Size([10, 3, 16])
     """
 
-    @functools.cached_property
+    @property
     def activation_relu_or_gelu(self) -> int:
         """1 of relu, 2 of gelu, 0 of another activation."""
         function = self.activation
