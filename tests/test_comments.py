@@ -18,6 +18,7 @@ import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -43,24 +44,10 @@ CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)|``([^`\n]+)``|\b(convcore(?:\.\w+)+)"
 NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
-@cache
-def parsed(text: str) -> ast.Module:
-    return ast.parse(text)
-
-
-def documented(tree: ast.Module) -> Iterator[ast.Constant]:
-    """Yield the docstrings of a module, its classes and its functions."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            match node.body:
-                case [ast.Expr(value=ast.Constant(value=str()) as docstring), *_]:
-                    yield docstring
-
-
 def prose(path: str, text: str) -> Iterator[tuple[int, str]]:
     """Yield (line, text) of each comment and docstring."""
     if path.endswith(PYTHON):
-        yield from ((found.lineno, found.value) for found in documented(parsed(text)))
+        yield from read_python(text).docstrings
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
                 yield token.start[0], token.string
@@ -84,38 +71,50 @@ def top_level_names(body: list[ast.stmt]) -> Iterator[str]:
                 yield node.id
 
 
-def python_definitions(text: str) -> Iterator[str]:
-    """Yield what a Python file defines, for prose of any file to name."""
-    for node in ast.walk(parsed(text)):
+class PythonFile(NamedTuple):
+    """What a Python file's tree says."""
+
+    definitions: set[str]  # for prose of any file to name
+    words: set[str]  # every name in its code, for its own prose to name; words of strings too
+    docstrings: list[tuple[int, str]]  # of the module, its classes and its functions, by line
+
+
+@cache
+def read_python(text: str) -> PythonFile:
+    """Walk a file's tree once, and keep names instead of nodes."""
+    found = PythonFile(set(), set(), [])
+    documentation = set()
+    for node in ast.walk(ast.parse(text)):  # parents first
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            match node.body:
+                case [ast.Expr(value=ast.Constant(value=str()) as docstring), *_]:
+                    documentation.add(docstring)
+                    found.docstrings.append((docstring.lineno, docstring.value))
         match node:
+            case ast.Name(id=name) | ast.arg(arg=name) | ast.keyword(arg=str(name)):
+                found.words.add(name)
             case ast.FunctionDef(name=name):
-                yield name
+                found.definitions.add(name)
             case ast.ClassDef(name=name, body=body):
-                yield name
-                yield from top_level_names([s for s in body if not isinstance(s, ast.FunctionDef)])
+                assigned = [s for s in body if not isinstance(s, ast.FunctionDef)]
+                found.definitions.update((name, *top_level_names(assigned)))
             case ast.Module(body=body):
                 simple = (ast.Assign, ast.AnnAssign)
-                yield from top_level_names([s for s in body if isinstance(s, simple)])
-            case ast.Attribute(attr=name, ctx=ast.Store()):
-                yield name
+                found.definitions.update(
+                    top_level_names([s for s in body if isinstance(s, simple)])
+                )
+            case ast.Attribute(attr=name):
+                found.words.add(name)
+                if isinstance(node.ctx, ast.Store):
+                    found.definitions.add(name)
             case ast.alias(name=name, asname=other):
-                yield from (*name.split("."), other or "")
-            case ast.Constant(value=str(name)) if name.isidentifier():  # a key, most often
-                yield name
-
-
-def python_words(text: str) -> Iterator[str]:
-    """Yield every name in a Python file's code, for its own prose to name; words of strings too."""
-    tree = parsed(text)
-    docstrings = set(map(id, documented(tree)))
-    for node in ast.walk(tree):
-        match node:
-            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
-                yield name
-            case ast.keyword(arg=str(name)):
-                yield name
-            case ast.Constant(value=str(words)) if id(node) not in docstrings:
-                yield from re.findall(r"\w+", words)
+                found.definitions.update((*name.split("."), other or ""))
+            case ast.Constant(value=str(text)):
+                if text.isidentifier():  # a key, most often
+                    found.definitions.add(text)
+                if node not in documentation:
+                    found.words.update(re.findall(r"\w+", text))
+    return found
 
 
 def definitions(sources: dict[str, str]) -> set[str]:
@@ -123,7 +122,7 @@ def definitions(sources: dict[str, str]) -> set[str]:
     found = {*dir(builtins), *keyword.kwlist, *dir(np), *dir(np.ndarray)}
     for path, text in sources.items():
         if path.endswith(PYTHON) and not path.endswith("/test_comments.py"):
-            found.update(python_definitions(text))
+            found.update(read_python(text).definitions)
         found.update(compiled_words(path, text) if path.endswith(CYTHON + C) else ())
         found.update(part.partition(".")[0] for part in path.split("/"))
     return found
@@ -155,7 +154,7 @@ def faults(sources: dict[str, str]) -> Iterator[tuple[str, str]]:
     for path, text in sources.items():
         if not path.endswith(PYTHON + CYTHON + C):
             continue
-        known = defined | set(python_words(text) if path.endswith(PYTHON) else ())
+        known = defined | (read_python(text).words if path.endswith(PYTHON) else set())
         for line, words in prose(path, text):
             for found, name in missing(words, known, paths, folders):
                 at = line + words.count("\n", 0, found.start())
