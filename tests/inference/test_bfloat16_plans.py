@@ -37,12 +37,18 @@ def apart(a, b):
     return float((a - b).abs().max() / b.abs().max())
 
 
-@pytest.mark.parametrize("n", [1, 3])
-@pytest.mark.parametrize("name", NETS)
-def test_models_are_near_float32(name, n):
+@pytest.fixture(scope="module", params=NETS)
+def model(request):
+    """A net and the shape of its pictures, one net at a time: some take seconds to draw."""
     convcore.manual_seed(0)
-    make, picture = NETS[name]
-    net, x = make().eval(), convcore.randn(n, *picture)
+    make, picture = NETS[request.param]
+    return make().eval(), picture
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_models_are_near_float32(model, n):
+    net, picture = model
+    x = convcore.randn(n, *picture)
     exact, rounded = (
         optimize_for_inference(net, x),
         optimize_for_inference(net, x, precision="bf16"),

@@ -56,18 +56,25 @@ NETS = {
 LARGE = {"resnet50", "vgg11", "vgg11_bn"}
 
 
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(n, marks=pytest.mark.slow if n in LARGE else ()) for n in NETS],
+)
+def model(request):
+    """A net and the shape of its pictures, one net at a time: some take seconds to draw."""
+    convcore.manual_seed(0)
+    make, picture = NETS[request.param]
+    return make(), picture
+
+
 @pytest.mark.parametrize("channels_last", [False, True])
 @pytest.mark.parametrize("n", [1, 3])
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in NETS]
-)
-def test_models_are_planned(name, n, channels_last):
-    convcore.manual_seed(0)
-    make, picture = NETS[name]
+def test_models_are_planned(model, n, channels_last):
+    net, picture = model
     x = convcore.randn(n, *picture)
     if channels_last:
         x = x.to(memory_format=convcore.channels_last)
-    assert_planned(make(), x)
+    assert_planned(net, x)
 
 
 CONV = lambda c_in=4, c_out=4, k=3, **kw: nn.Conv2d(c_in, c_out, k, padding=k // 2, **kw)  # noqa: E731
