@@ -131,6 +131,9 @@ def openmp_candidates(compiler_type):
     if compiler_type == "msvc":
         return [(["/openmp"], [])]
     plain = (["-fopenmp"], ["-fopenmp"])
+    if sys.platform.startswith("linux"):
+        # gcc's calls of libgomp end in convcore/kernels/runtime/team.h: the library is not needed.
+        plain = (["-fopenmp"], ["-Wl,--as-needed", "-fopenmp"])
     # Apple's clang has the pragmas, but neither the driver's flag nor the library.
     apple = (["-Xpreprocessor", "-fopenmp"], ["-lomp"])
     return [plain, apple] if sys.platform == "darwin" else [plain]

@@ -211,6 +211,8 @@ def second_blas(path: str, text: str) -> Iterator[str]:
 
 def scattered_openmp(path: str, text: str) -> Iterator[str]:
     """Threads start in .pyx files alone; what those include or cimport is serial."""
+    if path == "kernels/runtime/team.h":  # has the functions that gcc makes of a prange
+        return
     words = r"\bprange\b|\bcython\.parallel\b|\bopenmp\b|#\s*pragma\s+omp\b|\bomp\.h\b"
     if path.endswith((".pxd", ".c", ".h")):
         code = without_prose(text) if path.endswith(".pxd") else text
@@ -221,6 +223,21 @@ def scattered_openmp(path: str, text: str) -> Iterator[str]:
         for line, module in imports(path, text):
             if module in ("cython.parallel", "openmp"):
                 yield f"{path}:{line} uses OpenMP"
+
+
+def joined_loops(path: str, text: str) -> Iterator[str]:
+    """A prange is one parallel region on the pool of kernels/runtime/team.h, which says why."""
+    if not path.endswith(".pyx"):
+        return
+    code = without_prose(text)
+    for found in re.finditer(r"\bparallel\(|\bprange\((?:[^()]|\([^()]*\))*\)", code):
+        line = code.count("\n", 0, found.start()) + 1
+        if found[0] == "parallel(":
+            yield f"{path}:{line} opens a region: give prange num_threads, and nothing waits in it"
+        elif "num_threads=" not in found[0]:
+            yield f"{path}:{line} has a prange without num_threads"
+    if "prange(" in code and "\nuse_team()\n" not in code:
+        yield f"{path}:1 has a prange but does not call use_team()"
 
 
 def environment_writes(path: str, text: str) -> Iterator[str]:
@@ -255,6 +272,7 @@ RULES = (
     foreign_products,
     second_blas,
     scattered_openmp,
+    joined_loops,
     environment_writes,
 )
 
@@ -344,6 +362,9 @@ def test_package_has_sources_to_check():
         (scattered_openmp, "kernels/conv/microkernels.c", "#pragma omp parallel for"),
         (scattered_openmp, "kernels/conv/winograd.h", "#include <omp.h>"),
         (scattered_openmp, "engine/conv/passes.py", "from cython.parallel import prange"),
+        (joined_loops, "kernels/conv/_a.pyx", "\nuse_team()\nwith nogil, parallel(num_threads=2):"),
+        (joined_loops, "kernels/conv/_a.pyx", "\nuse_team()\nfor i in prange(f(n), nogil=True):"),
+        (joined_loops, "kernels/conv/_a.pyx", "for i in prange(f(n), num_threads=2):"),
         (environment_writes, "engine/runtime/threads.py", "os.environ['OMP_NUM_THREADS'] = '1'"),
         (environment_writes, "engine/runtime/threads.py", "del os.environ['OMP_NUM_THREADS']"),
         (environment_writes, "engine/runtime/threads.py", "os.environ |= {'A': '1'}"),
@@ -375,7 +396,8 @@ def test_rule_finds_the_fault(rule, path, text):
         ("engine/reference.py", "from convcore.engine.geometry import Axis\ny = np.einsum(s, a)"),
         (
             "kernels/conv/_im2col.pyx",
-            "from cython.parallel cimport prange\nfrom ..runtime._gemm cimport gemm",
+            "from cython.parallel cimport prange\nfrom ..runtime._gemm cimport gemm\n"
+            "use_team()\nfor i in prange(f(n), schedule='static', num_threads=m):",
         ),
         ("kernels/conv/_im2col.pyx", '"""import convcore.nn\nfrom convcore.cli import main"""'),
         ("kernels/conv/_im2col.pxd", "# prange stays out of here, as does cython_blas"),

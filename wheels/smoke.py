@@ -84,7 +84,7 @@ def check_threads(rng) -> None:
 
 
 def openmp_runtime() -> str:
-    """Name the one OpenMP library that is loaded, if any; a wheel's own must be the wheel's."""
+    """Name the runtime behind prange: an OpenMP library that is loaded must be the wheel's own."""
     package = Path(convcore.__file__).resolve().parent
     found = [
         Path(library["filepath"]).resolve()
@@ -95,8 +95,12 @@ def openmp_runtime() -> str:
     carried = [*package.parent.glob("convcore.libs/*omp*"), *package.glob(".dylibs/*omp*")]
     if carried:
         assert [path.resolve() for path in carried] == found, f"{found} and not {carried}"
-    if threads.build()[0] == 0:
+    openmp, own_pool, *_ = threads.build()
+    if openmp == 0:
         return "none"
+    if own_pool:
+        assert not found, f"{found} is loaded beside the pool of threads"
+        return "own pool"
     return f"{found[0].parent.name}/{found[0].name}" if found else "unknown"
 
 

@@ -143,7 +143,8 @@ class WorkerProcess:
             text=True,
             encoding="utf-8",
             # Out of the terminal's group: Ctrl-C is the parent's, which then ends its workers.
-            start_new_session=True,
+            # Within its session, for Linux shares processors out to sessions first.
+            process_group=0,
         )
 
     def ask(self, command: str, **arguments: Any) -> Any:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from convcore.bench import tables
+from convcore.bench import busy, tables
 from convcore.bench.distributed import Run
 from convcore.bench.measuring import Quartiles, quartiles
 from convcore.bench.nets import NetCell
@@ -42,7 +42,7 @@ _MOST_CHANGES = 20
 _SHORT = frozenset(("pass", "format", "dtype", "task", "peer", "over", "library", "net"))
 _LONG = frozenset(
     ("layer", "algorithm", "loaded", "variables", "worker", "which", "figure", "worst", "cell",
-     "sweep", "operation")
+     "sweep", "operation", "workload")
 )  # fmt: skip
 
 
@@ -148,6 +148,18 @@ def print_nets(
             console.print(
                 f"Results differ by {cell.error():.1e}: {cell.net.name}, {cell.task}", style="red"
             )
+
+
+def print_busy(console: Console, rows: Sequence[busy.Row], loads: Sequence[busy.Load]) -> None:
+    """Print a row a workload and library: the slowest trial beside each load, and its slowdown."""
+    _print(
+        console,
+        "Median milliseconds of the slowest trial, and over those of the quiet machine; beside:",
+        tables.busy(rows, loads),
+    )
+    for row in rows:
+        if row.failed:
+            console.print(f"{title(row.peer)} left out: {row.failed}", style="red", markup=False)
 
 
 def print_ranks(console: Console, runs: Sequence[Run], rounds: int) -> None:

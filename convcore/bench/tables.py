@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from convcore.bench.busy import Load, Row
 from convcore.bench.distributed import Run, beside_threads, on_paper
 from convcore.bench.measuring import geometric_mean, quartiles
 from convcore.bench.nets import TASKS, NetCell
@@ -115,6 +116,23 @@ def variants(cells: Sequence[NetCell]) -> Table:
         for (peer, format), seconds in cell.seconds.items()
     ]  # fmt: skip
     return ("net", "task", "threads", "library", "format", "ms", "peak memory"), rows
+
+
+def busy(rows: Sequence[Row], loads: Sequence[Load]) -> Table:
+    """Return a row a workload and library: the slowest trial beside each load."""
+
+    def cell(row: Row, load: Load) -> str:
+        worst, slowdown = row.worst(load), row.slowdown(load)
+        if worst is None:
+            return ""
+        return milliseconds(worst / 1e3) + (f" ({slowdown:.1f})" if load.count and slowdown else "")
+
+    body: Rows = [
+        (row.workload, title(row.peer), *(cell(row, load) for load in loads))
+        for row in rows
+        if row.trials
+    ]
+    return ("workload", "library", *map(str, loads)), body
 
 
 def ranks(runs: Sequence[Run]) -> Table:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -139,6 +140,24 @@ class Worker:
         np.save(result, computed.detach().float().numpy() if self.peer.library else computed)
         call()  # what is allocated by the second call too, such as momenta
         return peak.added
+
+    def prepare_workload(self, name: str, folder: str) -> None:
+        """Make a workload of the busy machine the only call, and call it twice."""
+        from convcore.bench.busy import workload
+
+        call = workload(name).build(self.peer, Path(folder))
+        self.calls = {ONLY: call}
+        call(), call()
+
+    def time_for(self, seconds: float) -> list[float]:
+        """Call for about that long, at least three times; return the seconds of each call."""
+        call, found = self._call(ONLY), []
+        end = time.perf_counter() + seconds
+        while len(found) < 3 or time.perf_counter() < end:
+            start = time.perf_counter()
+            call()
+            found.append(time.perf_counter() - start)
+        return found
 
     def calibrate(self, format: str = ONLY) -> None:
         """Decide how often a sample repeats a format's call."""

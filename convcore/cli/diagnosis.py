@@ -32,6 +32,8 @@ class Facts:
     """Number of CPUs that this process may use, regardless of OMP_NUM_THREADS."""
     flags: frozenset[str] = frozenset()
     variables: Mapping[str, str] = field(default_factory=dict)
+    own_pool: bool = False
+    """Whether the threads are of convcore's own pool, where they sleep after a short spin."""
     openmp_runtimes: tuple[str, ...] = ()
     """Files of the loaded OpenMP runtimes."""
     busy: float = 0.0
@@ -116,8 +118,9 @@ def _number_of_threads(facts: Facts) -> Iterator[str]:
 
 def _busy_machine(facts: Facts) -> Iterator[str]:
     variables = facts.variables
-    patient = variables.get("OMP_WAIT_POLICY", "").strip().lower() == "passive"
-    if facts.busy < facts.present or patient or variables.get("OMP_NUM_THREADS") == "1":
+    policy = variables.get("OMP_WAIT_POLICY", "").strip().lower()
+    sleeps = policy == "passive" or (facts.own_pool and policy != "active")
+    if facts.busy < facts.present or sleeps or variables.get("OMP_NUM_THREADS") == "1":
         return
     yield (
         f"Programs kept {facts.busy:.1f} CPUs busy during the last minute, of {facts.present} that "

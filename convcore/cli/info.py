@@ -75,12 +75,13 @@ def _facts() -> Iterator[tuple[str, str]]:
     from convcore.kernels.runtime import _isa
 
     blas = threads.blas()
-    openmp, stable, compiler = threads.build()
+    openmp, own_pool, stable, compiler = threads.build()
     yield "convcore", convcore.__version__
     yield "Python", f"{platform.python_version()} ({platform.python_implementation()})"
     yield "NumPy, SciPy", f"{numpy.__version__}, {scipy.__version__}"
     yield "build", f"{_APIS[stable]}, compiled by {compiler}"
     yield "OpenMP", f"{_RUNTIMES.get(openmp, 'yes')} ({openmp})" if openmp else "none"
+    yield "  waiting", _waiting(own_pool)
     yield "BLAS", f"{blas.name} {blas.version}"
     yield "  library", blas.path or "unknown"
     yield "  kernel", blas.architecture or "unknown"
@@ -104,6 +105,20 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "variables", _variables()
 
 
+def _waiting(own_pool: bool) -> str:
+    """Say how threads wait for one another, which decides the speed on a busy machine."""
+    from convcore.engine.runtime import cpus, threads
+
+    if not own_pool:
+        return "by the compiler's OpenMP runtime: on a busy machine set OMP_WAIT_POLICY=passive"
+    spin = threads.spin_settings(os.environ, cpus.has_throttled_quota())
+    if not spin.idle:
+        return "in convcore's own pool: idle threads sleep at once"
+    if spin.idle >= threads.FOREVER:
+        return "in convcore's own pool: idle threads spin and never sleep"
+    return f"in convcore's own pool: idle threads spin for {spin.idle / 1000:.0f} us, then sleep"
+
+
 def _diagnosed() -> Facts:
     """Return the input of the diagnosis."""
     import threadpoolctl
@@ -116,6 +131,7 @@ def _diagnosed() -> Facts:
         kernel=blas.architecture or "",
         held=blas.limitable,
         openmp=threads.openmp(),
+        own_pool=threads.build()[1],
         allowed=cpus.allowed_cpus(),
         flags=cpu_flags(),
         variables=os.environ,

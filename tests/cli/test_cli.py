@@ -76,7 +76,7 @@ def test_info_prints_what_runs_here(capsys):
 
 
 def test_info_prints_the_build_that_the_kernels_report(monkeypatch, capsys):
-    monkeypatch.setattr(threads, "build", lambda: (201511, False, "gcc 1.2.3"))
+    monkeypatch.setattr(threads, "build", lambda: (201511, True, False, "gcc 1.2.3"))
     assert cli.main(["info"]) == 0
     printed = capsys.readouterr().out
     assert "full API, this Python only, compiled by gcc 1.2.3" in printed
@@ -138,6 +138,12 @@ def test_diagnosis_judges_no_kernel_that_it_does_not_know():
 @pytest.mark.parametrize("variables", [{"OMP_WAIT_POLICY": "passive"}, {"OMP_NUM_THREADS": "1"}])
 def test_threads_that_do_not_spin_may_share_a_busy_machine(variables):
     assert diagnose(Facts(**{**vars(HEALTHY), "busy": 9, "variables": variables})) == []
+
+
+def test_threads_of_the_own_pool_may_share_a_busy_machine_unless_told_to_spin():
+    facts = {**vars(HEALTHY), "busy": 9, "own_pool": True}
+    assert diagnose(Facts(**facts)) == []
+    assert len(diagnose(Facts(**facts | {"variables": {"OMP_WAIT_POLICY": "ACTIVE"}}))) == 1
 
 
 def test_kernel_levels_are_levels():

@@ -1,12 +1,7 @@
-"""Programs with and without races that are known, for ThreadSanitizer to tell apart: see watch.py.
-
-python tests/races/control.py barrier|no_barrier|one_array LIBRARY
-"""
+"""A race for watch.py to find: two Python threads change one array in place, without the GIL."""
 
 from __future__ import annotations
 
-import ctypes
-import sys
 import threading
 
 import convcore
@@ -14,8 +9,7 @@ from convcore.kernels.runtime import _threads
 from convcore.nn import functional as F
 
 
-def write_one_array() -> None:
-    """Have two Python threads change one array in place, which a kernel does without the GIL."""
+def main() -> None:
     _threads.set_limit(1, 0)
     # Small, for ThreadSanitizer compares each racy address with all that it knows of.
     x = convcore.ones(1 << 13)
@@ -30,14 +24,6 @@ def write_one_array() -> None:
     other.start()
     change()
     other.join()
-
-
-def main() -> None:
-    name, library = sys.argv[1:]
-    if name == "one_array":
-        write_one_array()
-    else:
-        ctypes.CDLL(library).neighbours(name == "barrier")
 
 
 if __name__ == "__main__":

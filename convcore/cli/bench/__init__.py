@@ -1,7 +1,7 @@
 """``convcore bench``: layers, small operations or whole nets, checked and timed beside peers.
 
 options.py reads what is asked for; layers.py measures layers, nets.py nets and small operations,
-distributed.py training by several ranks.
+busy.py both beside other processes, distributed.py training by several ranks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import argparse
 import sys
 
 from convcore.bench.process import WorkerError
-from convcore.cli.bench import distributed, layers, nets
+from convcore.cli.bench import busy, distributed, layers, nets
 from convcore.cli.bench.options import OVERHEAD, add_options, suites_of
 from convcore.cli.errors import UsageError, require_extra
 
@@ -33,6 +33,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, print, save; return 1 if a result was wrong, a limit not kept or a worker failed."""
     require_extra("bench", "rich")
     try:
+        if arguments.busy:
+            return busy.run(arguments)
         if arguments.distributed:
             return distributed.run(arguments)
         if arguments.ranks is not None:

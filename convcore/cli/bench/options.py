@@ -56,6 +56,12 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
         "them: net.onnx, or with the sizes that it leaves open net.onnx:1x3x224x224",
     )
     group.add_argument(
+        "--busy",
+        action="store_true",
+        help="nets and small layers while other processes take the processors, which it starts "
+        "and ends; --rounds is the number of trials, of which the worst counts, 3 by default",
+    )
+    group.add_argument(
         "--distributed",
         action="store_true",
         help="training by several ranks of mpiexec, which it starts, beside as many threads of one "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
+import re
 from pathlib import Path
 
 
@@ -33,12 +35,61 @@ def allowed_cpus(root: str | Path = "/") -> int:
     root : path
         Where /proc and /sys are looked for.
     """
-    if hasattr(os, "sched_getaffinity"):
-        cpus = len(os.sched_getaffinity(0))
-    else:
-        cpus = os.cpu_count() or 1
+    cpus = len(process_affinity()) or os.cpu_count() or 1
     quota = cgroup_quota(root)
     return max(1, cpus if quota is None else min(cpus, math.ceil(quota)))
+
+
+# With any of these set, an OpenMP runtime binds the thread that loads it to a single CPU.
+BINDING_VARIABLES = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
+
+
+def process_affinity() -> set[int]:
+    """Return the CPUs that the process may use; an empty set where the system does not tell.
+
+    They are the calling thread's, and with a variable set by which another library's OpenMP runtime
+    may have bound that thread, also those that the runtime shares out.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return set()
+    found = os.sched_getaffinity(0)
+    if any(os.environ.get(name) for name in BINDING_VARIABLES):
+        found = found.union(*map(_places, _openmp_runtimes()))
+    return found
+
+
+def _openmp_runtimes() -> set[str]:
+    """Return the paths of the OpenMP runtimes that this process has loaded."""
+    maps = _text(Path("/proc/self/maps"))
+    return set(re.findall(r"/\S*/lib(?:g|i)?omp\d*[^/\s]*\.so[^/\s]*$", maps, re.MULTILINE))
+
+
+def _places(runtime: str) -> set[int]:
+    """Return the CPUs of an OpenMP runtime's places (OpenMP 4.5, section 3.2.23 and following)."""
+    try:
+        library = ctypes.CDLL(runtime)
+        found = set()
+        for place in range(library.omp_get_num_places()):
+            numbers = (ctypes.c_int * library.omp_get_place_num_procs(place))()
+            library.omp_get_place_proc_ids(place, numbers)
+            found.update(numbers)
+    except (OSError, AttributeError):
+        return set()
+    return found
+
+
+def has_throttled_quota(root: str | Path = "/") -> bool:
+    """Return whether the process's control groups allow it less than the CPUs that it may use.
+
+    CPU time that threads spend waiting then counts against the quota.
+
+    Parameters
+    ----------
+    root : path
+        Where /proc and /sys are looked for.
+    """
+    quota = cgroup_quota(root)
+    return quota is not None and quota < (len(process_affinity()) or os.cpu_count() or 1)
 
 
 def cgroup_quota(root: str | Path = "/") -> float | None:

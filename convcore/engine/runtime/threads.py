@@ -1,6 +1,6 @@
-"""Thread count of the engine, and the limit on BLAS's own threads inside parallel regions.
+"""Thread count of the engine, how its threads wait, and BLAS held to one thread inside regions.
 
-The engine's OpenMP threads call BLAS each for itself, so BLAS must run on the calling thread alone.
+The engine's threads call BLAS each for itself, so BLAS must run on the calling thread alone.
 The first region to start saves the thread count of the BLAS that SciPy links and sets 1; the last
 to end restores it, also after an error.  Meanwhile SciPy's BLAS runs on one thread in other Python
 threads too, and os.fork waits.
@@ -21,7 +21,12 @@ from typing import Any, NamedTuple
 
 from convcore.engine.geometry import shown
 from convcore.engine.integers import as_int
-from convcore.engine.runtime.cpus import cpu_limit
+from convcore.engine.runtime.cpus import (
+    BINDING_VARIABLES,
+    cpu_limit,
+    has_throttled_quota,
+    process_affinity,
+)
 from convcore.kernels.runtime import _threads
 
 # A region of fewer multiply-adds than this runs on the calling thread: 1e6 of them take some 10 us,
@@ -30,6 +35,14 @@ from convcore.kernels.runtime import _threads
 # benchmarks/sweep.py --busy --threads 2 --constant engine.runtime.threads.LEAST_PARALLEL_WORK
 # --values 300000,3000000
 LEAST_PARALLEL_WORK = 1e6
+
+# How long threads spin before they sleep, in ns: a worker for the next region, a caller for its
+# workers. A sleeping thread takes 30 to 60 us to wake, and layers follow one another within 100 us;
+# docs/explanations/shared_machines.rst has the sweep.
+IDLE_SPIN = 100_000
+JOIN_SPIN = 50_000
+GOMP_SPIN = 10  # ns: about what libgomp takes to count one of GOMP_SPINCOUNT
+FOREVER = 2**62
 
 # (getter, setter) as each library names them; {} is where builds put a prefix or a suffix.
 _SETTERS = (
@@ -78,11 +91,52 @@ if "OMP_STACKSIZE" in os.environ or "GOMP_STACKSIZE" in os.environ:
     check_stack(os.environ)
 
 
+class Spin(NamedTuple):
+    """How long threads spin, in ns, and whether signs of a busy machine stop it for a while."""
+
+    idle: int
+    join: int
+    is_adaptive: bool
+
+
+def spin_settings(variables: Mapping[str, str], has_quota: bool) -> Spin:
+    """Return how threads wait: as the user's OpenMP variables say, else for a short time.
+
+    GOMP_SPINCOUNT comes first, then OMP_WAIT_POLICY, then KMP_BLOCKTIME (in ms, or with a unit),
+    which all keep the meaning that they have for OpenMP runtimes; others' values are ignored, as
+    those runtimes do. With a CPU quota nobody spins: waiting would count against it.
+
+    Parameters
+    ----------
+    variables : mapping of str to str
+        The environment.
+    has_quota : bool
+        Whether a control group allows the process less than its CPUs.
+    """
+    count = variables.get("GOMP_SPINCOUNT", "").strip().lower()
+    policy = variables.get("OMP_WAIT_POLICY", "").strip().lower()
+    block = re.fullmatch(
+        r"\s*(\d+)\s*(us|ms|s)?\s*", variables.get("KMP_BLOCKTIME", "").lower()
+    )  # fmt: skip
+    if count.isdecimal():
+        return Spin(int(count) * GOMP_SPIN, int(count) * GOMP_SPIN, False)
+    if count in ("infinite", "infinity") or policy == "active":
+        return Spin(FOREVER, FOREVER, False)
+    if policy == "passive":
+        return Spin(0, 0, False)
+    if variables.get("KMP_BLOCKTIME", "").strip().lower() in ("infinite", "infinity"):
+        return Spin(FOREVER, FOREVER, False)
+    if block:
+        time = int(block[1]) * {"us": 1_000, "ms": 1_000_000, "s": 10**9}[block[2] or "ms"]
+        return Spin(time, time, False)
+    return Spin(0, 0, False) if has_quota else Spin(IDLE_SPIN, JOIN_SPIN, True)
+
+
 def set_num_threads(n: int) -> None:
     """Set the most threads that one call of the engine may use.
 
-    Results do not depend on it.  More than 64 are taken as 64, and calls from several Python
-    threads share that number: BLAS serves no more at once.
+    Results do not depend on it.  More than 64 are taken as 64.  Calls from several Python threads
+    share that number: a call gets the threads that the others leave, and always its own.
 
     Raises
     ------
@@ -111,8 +165,9 @@ def get_num_threads() -> int:
     """Return the most threads that one call of the engine may use.
 
     At first that is OMP_NUM_THREADS if it is set, else the CPUs that this process may use: its
-    affinity and its container's quota, whichever is less.  In a child forked after parallel work it
-    is 1, because GNU OpenMP's threads do not survive a fork; in a build without OpenMP too.
+    affinity and its container's quota, whichever is less.  A forked child has the same number and
+    starts threads of its own; where the compiler's OpenMP runtime is used (not gcc on Linux), it
+    has 1 after parallel work, and so has a build without OpenMP.
     """
     return _threads.get_limit()
 
@@ -122,8 +177,8 @@ def openmp() -> int:
     return _threads.build()[0]
 
 
-def build() -> tuple[int, bool, str]:
-    """Return (OpenMP's date or 0, whether built for the stable ABI, the C compiler)."""
+def build() -> tuple[int, bool, bool, str]:
+    """Return (OpenMP's date or 0, has its own pool of threads, stable ABI, the C compiler)."""
     return _threads.build()
 
 
@@ -199,6 +254,9 @@ def _set_found_blas() -> None:
 
 
 _threads.set_limit(cpu_limit(), LEAST_PARALLEL_WORK)
+_threads.set_spin(*spin_settings(os.environ, has_throttled_quota()))
+if any(os.environ.get(name) for name in BINDING_VARIABLES):
+    _threads.set_processors(sorted(process_affinity()))
 _threads.set_blas_finder(_set_found_blas)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(

@@ -5,13 +5,16 @@ they are the loop that vectorises: out[q, c] = sum over t of x[under tap t of q,
 weight gradient, gw[c, t] = sum over q of gy[q, c] * x[under tap t of q, c], takes either format.
 """
 
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport prange
 
 from convcore.kernels.conv._im2col cimport Place, Window, locate, next_pixel, source
 from convcore.kernels.conv._kernel cimport AnyEpilogue, AnyKernel, Compute
 from convcore.kernels.conv._partials cimport add_partials, chunk_begin
+from convcore.kernels.runtime._threads cimport use_team
 from convcore.kernels.runtime._types cimport number
 from convcore.kernels.runtime._vectors cimport add, zero
+
+use_team()
 
 cdef enum:
     LANES = 16       # channels whose sums stay in registers
@@ -162,18 +165,17 @@ cdef void weight_gradient(
     const Job *job, const number *x, const void *grad, void *out, void *workspace,
     const AnyEpilogue *epilogue, int threads,
 ) noexcept nogil:
-    """All items, then the sum of the partial gradients, in one parallel region."""
+    """All items, then the sum of the partial gradients."""
     cdef const number *gy = <const number *>grad
     cdef number *gw = <number *>out
     cdef number *sums = <number *>workspace
     cdef Py_ssize_t i, taps = job.x.taps, size = job.channels * taps
-    with parallel(num_threads=threads):
-        # A thread owns whole runs of whole channels.
-        for i in prange(job.items, schedule="dynamic"):
-            weight_item(job, i, x, gy, sums)
-        # A thread owns whole channels of gw; a barrier stands between the loops.
-        for i in prange(job.channels, schedule="static"):
-            add_partials(sums, job.partials, size, i * taps, taps, gw + i * taps)
+    # A thread owns whole runs of whole channels.
+    for i in prange(job.items, schedule="dynamic", num_threads=threads):
+        weight_item(job, i, x, gy, sums)
+    # A thread owns whole channels of gw.
+    for i in prange(job.channels, schedule="static", num_threads=threads):
+        add_partials(sums, job.partials, size, i * taps, taps, gw + i * taps)
 
 
 cdef class DepthwiseWeight(AnyKernel):

@@ -6,12 +6,15 @@ A unit is a channel, or, in channels_last, a block of as many channels as a vect
 last block ends with the channels, and may begin within the one before it.
 """
 
-from cython.parallel cimport parallel, prange, threadid
+from cython.parallel cimport prange, threadid
 
 from convcore.kernels.conv._kernel cimport FloatCorrelation, FloatWeightGradient
 from convcore.kernels.conv._partials cimport chunk_begin
 from convcore.kernels.runtime._isa cimport MOST_PHASES, MOST_TAPS, Direct, Epilogue, microkernels
+from convcore.kernels.runtime._threads cimport use_team
 from convcore.kernels.runtime._vectors cimport add, copy, zero
+
+use_team()
 
 # What engine/conv/algorithms/direct.py has to keep to.
 KERNEL = MOST_TAPS
@@ -87,7 +90,7 @@ cdef class DepthwiseCorrelation(FloatCorrelation):
         self, const float *x, const float *w, const float *prepacked, float *y, float *workspace,
         const Epilogue *epilogue, int threads,
     ) noexcept nogil:
-        """Pack the weights if need be, then do every item, in one parallel region."""
+        """Pack the weights if need be, then do every item."""
         cdef const Job *job = &self.job
         cdef bint rotate = self.rotate
         cdef bint packs = job.direct.channels_last and prepacked == NULL
@@ -95,13 +98,12 @@ cdef class DepthwiseCorrelation(FloatCorrelation):
         cdef const float *weights = w if prepacked == NULL else prepacked
         if packed:
             weights = workspace
-        with parallel(num_threads=threads):
-            # A thread owns whole units of the packed weights; a barrier ends the loop.
-            for i in prange(packed, schedule="static"):
-                pack_unit(job, rotate, i, w, workspace)
-            # A thread owns whole rows of whole channels of y, and its own slice of the scratch.
-            for i in prange(job.items, schedule="dynamic"):
-                correlate_item(job, i, x, weights, y, epilogue, workspace + job.shared)
+        # A thread owns whole units of the packed weights.
+        for i in prange(packed, schedule="static", num_threads=threads):
+            pack_unit(job, rotate, i, w, workspace)
+        # A thread owns whole rows of whole channels of y, and its own slice of the scratch.
+        for i in prange(job.items, schedule="dynamic", num_threads=threads):
+            correlate_item(job, i, x, weights, y, epilogue, workspace + job.shared)
 
 
 # ---- the weight gradient ----

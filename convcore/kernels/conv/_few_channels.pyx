@@ -8,12 +8,15 @@ made.
 """
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from cython.parallel cimport parallel, prange, threadid
+from cython.parallel cimport prange, threadid
 
 from convcore.kernels.conv._im2col cimport source
 from convcore.kernels.conv._kernel cimport FloatCorrelation
 from convcore.kernels.runtime._isa cimport Epilogue, Tile, microkernels
+from convcore.kernels.runtime._threads cimport use_team
 from convcore.kernels.runtime._vectors cimport copy, element, zero
+
+use_team()
 
 
 def microkernel_sizes():
@@ -229,10 +232,9 @@ cdef class FewChannels(FloatCorrelation):
         if prepacked == NULL:
             packed = workspace
             pack(job, self.terms.weight, w, workspace)
-        with parallel(num_threads=threads):
-            # A thread owns whole tiles of y, and its own slice of the scratch.
-            for i in prange(job.tiling.items, schedule="dynamic"):
-                forward_item(
-                    job, offset, i, x, packed, epilogue, y,
-                    scratch + threadid() * job.tiling.scratch, stream,
-                )
+        # A thread owns whole tiles of y, and its own slice of the scratch.
+        for i in prange(job.tiling.items, schedule="dynamic", num_threads=threads):
+            forward_item(
+                job, offset, i, x, packed, epilogue, y,
+                scratch + threadid() * job.tiling.scratch, stream,
+            )

@@ -7,13 +7,16 @@ tile's halo straight from the registers; the halo is then copied to its places i
 reach over a tile's edge are multiplied once for each side, by the terms that reach it.
 """
 
-from cython.parallel cimport parallel, prange, threadid
+from cython.parallel cimport prange, threadid
 
 from convcore.kernels.conv._few_channels cimport HaloTiling, Terms, TileCoords, tile_coords, tile_of
 from convcore.kernels.conv._im2col cimport Line, Window, source
 from convcore.kernels.conv._kernel cimport FloatCorrelation
 from convcore.kernels.runtime._isa cimport Epilogue, Tile, microkernels
+from convcore.kernels.runtime._threads cimport use_team
 from convcore.kernels.runtime._vectors cimport copy, zero
+
+use_team()
 
 cdef struct Job:
     HaloTiling tiling
@@ -161,10 +164,9 @@ cdef class FewChannelsInput(FloatCorrelation):
         cdef Py_ssize_t i, o = job.tiling.o
         for i in range(job.tiling.terms):
             copy(w + self.terms.weight[i], job.w_o, o, workspace + i * o)
-        with parallel(num_threads=threads):
-            # A thread owns whole tiles of gx, and its own slice of the scratch.
-            for i in prange(job.tiling.items, schedule="dynamic"):
-                input_item(
-                    job, offset, row, i, gy, workspace, gx,
-                    scratch + threadid() * job.tiling.scratch,
-                )
+        # A thread owns whole tiles of gx, and its own slice of the scratch.
+        for i in prange(job.tiling.items, schedule="dynamic", num_threads=threads):
+            input_item(
+                job, offset, row, i, gy, workspace, gx,
+                scratch + threadid() * job.tiling.scratch,
+            )

@@ -9,7 +9,7 @@ touch it are one run of pixels.  The item owns its tile of gx and computes every
 it; columns across the edge of two tiles are computed twice and added once in each.
 """
 
-from cython.parallel cimport parallel, prange, threadid
+from cython.parallel cimport prange, threadid
 
 from convcore.kernels.conv._im2col cimport (
     Line,
@@ -22,7 +22,10 @@ from convcore.kernels.conv._im2col cimport (
 )
 from convcore.kernels.conv._kernel cimport AnyEpilogue, AnyKernel, Compute
 from convcore.kernels.runtime._gemm cimport check_sizes, gemm
+from convcore.kernels.runtime._threads cimport use_team
 from convcore.kernels.runtime._types cimport number
+
+use_team()
 
 cdef struct Job:
     Window gx                    # how an output pixel looks at the input
@@ -141,15 +144,14 @@ cdef void input_gradient(
     const Job *job, const number *gy, const void *weight, void *out, void *workspace,
     const AnyEpilogue *epilogue, int threads,
 ) noexcept nogil:
-    """All items in one parallel region."""
+    """All items."""
     cdef const number *w = <const number *>weight
     cdef number *gx = <number *>out
     cdef number *scratch = <number *>workspace
     cdef Py_ssize_t i
-    with parallel(num_threads=threads):
-        # A thread owns whole tiles of gx, and its own slice of the scratch.
-        for i in prange(job.items, schedule="dynamic"):
-            tile_item(job, i, gy, w, gx, scratch)
+    # A thread owns whole tiles of gx, and its own slice of the scratch.
+    for i in prange(job.items, schedule="dynamic", num_threads=threads):
+        tile_item(job, i, gy, w, gx, scratch)
 
 
 cdef class GemmCol2im(AnyKernel):

@@ -5,12 +5,15 @@
 Work items are some rows of some groups of one image; see conv/grouped.h.
 """
 
-from cython.parallel cimport parallel, prange, threadid
+from cython.parallel cimport prange, threadid
 
 from convcore.kernels.conv._kernel cimport FloatCorrelation, FloatWeightGradient
 from convcore.kernels.conv._partials cimport add_partials, chunk_begin
 from convcore.kernels.runtime._isa cimport Direct, DirectAxis, Epilogue, Grouped, microkernels
+from convcore.kernels.runtime._threads cimport use_team
 from convcore.kernels.runtime._vectors cimport add, zero
+
+use_team()
 
 cdef enum:
     CHANNELS = 4                 # output channels that are summed at a time: grouped.h
@@ -95,17 +98,16 @@ cdef class GroupedCorrelation(FloatCorrelation):
         self, const float *x, const float *w, const float *prepacked, float *y, float *workspace,
         const Epilogue *epilogue, int threads,
     ) noexcept nogil:
-        """Pack the weights, then do every item, in one parallel region."""
+        """Pack the weights, then do every item."""
         cdef const Job *job = &self.job
         cdef Py_ssize_t i
-        with parallel(num_threads=threads):
-            # A thread owns whole groups of the packed weights; a barrier ends the loop.
-            for i in prange(job.grouped.groups, schedule="static"):
-                pack_group(job, i, w, workspace)
-            # A thread owns whole rows of whole channels of y, and its own slice of the scratch;
-            # always the same ones, for they may still be in its cache from the layer before.
-            for i in prange(job.items, schedule="static"):
-                correlate_item(job, i, x, workspace, y, epilogue, workspace + job.shared)
+        # A thread owns whole groups of the packed weights.
+        for i in prange(job.grouped.groups, schedule="static", num_threads=threads):
+            pack_group(job, i, w, workspace)
+        # A thread owns whole rows of whole channels of y, and its own slice of the scratch;
+        # always the same ones, for they may still be in its cache from the layer before.
+        for i in prange(job.items, schedule="static", num_threads=threads):
+            correlate_item(job, i, x, workspace, y, epilogue, workspace + job.shared)
 
 
 # ---- the weight gradient ----

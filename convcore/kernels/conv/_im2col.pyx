@@ -11,9 +11,11 @@ col2im adds a block's patches back where they came from: the adjoint of im2col, 
 from cython.parallel cimport prange
 
 from convcore.kernels.runtime._buffers cimport Buffers
-from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.runtime._threads cimport thread_count, use_team
 from convcore.kernels.runtime._types cimport number
 from convcore.kernels.runtime._vectors cimport add, copy, zero
+
+use_team()
 
 cdef inline void gather_line_nhwc(
     const number *x, const Window *v, Py_ssize_t w, Py_ssize_t run, Py_ssize_t t0, Py_ssize_t t1,

@@ -14,7 +14,7 @@ Work items are (group, pixel block, block of output channels); each gathers its 
 into its thread's scratch and multiplies them at once, while they are in cache.
 """
 
-from cython.parallel cimport parallel, prange, threadid
+from cython.parallel cimport prange, threadid
 
 from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
 from convcore.kernels.conv._depthwise cimport multiply_channels
@@ -23,8 +23,11 @@ from convcore.kernels.conv._kernel cimport AnyEpilogue, AnyKernel, Compute
 from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._gemm cimport check_sizes, gemm
 from convcore.kernels.runtime._isa cimport CLAMP, LEAKY, PLAIN
+from convcore.kernels.runtime._threads cimport use_team
 from convcore.kernels.runtime._types cimport number
 from convcore.kernels.runtime._vectors cimport copy, scatter, zero
+
+use_team()
 
 cdef struct Phase:
     Window window
@@ -286,7 +289,7 @@ cdef void correlate(
     const Work *all, const number *x, const void *weights, void *out, void *workspace,
     const AnyEpilogue *epilogue, int threads,
 ) noexcept nogil:
-    """Pack the weights if need be, then do every item, in one parallel region."""
+    """Pack the weights if need be, then do every item."""
     cdef const Job *job = &all.job
     cdef const Phase *phases = all.phases
     cdef Py_ssize_t i
@@ -297,13 +300,12 @@ cdef void correlate(
     cdef number *scratch = packed + job.shared
     if job.pack:
         w = packed
-    with parallel(num_threads=threads):
-        # A thread owns whole outer channels of the packed weights; a barrier ends the loop.
-        for i in prange(outer, schedule="static"):
-            pack_phases(job, phases, i, <const number *>weights, packed)
-        # A thread owns whole blocks of y, and its own slice of the scratch.
-        for i in prange(job.items, schedule="dynamic"):
-            item_of(job, phases, i, x, w, epilogue, y, scratch)
+    # A thread owns whole outer channels of the packed weights.
+    for i in prange(outer, schedule="static", num_threads=threads):
+        pack_phases(job, phases, i, <const number *>weights, packed)
+    # A thread owns whole blocks of y, and its own slice of the scratch.
+    for i in prange(job.items, schedule="dynamic", num_threads=threads):
+        item_of(job, phases, i, x, w, epilogue, y, scratch)
 
 
 cdef class Correlation(AnyKernel):

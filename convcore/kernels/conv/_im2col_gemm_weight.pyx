@@ -6,15 +6,18 @@ is one matrix product, (o, q) @ (q, K), whose long side is summed away.  Work it
 block of o, part of K, chunk of pixel blocks); see _partials.pxd for the chunks.
 """
 
-from cython.parallel cimport parallel, prange, threadid
+from cython.parallel cimport prange, threadid
 
 from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
 from convcore.kernels.conv._im2col cimport KBlock, Window, gather_nchw, gather_nhwc
 from convcore.kernels.conv._kernel cimport AnyEpilogue, AnyKernel, Compute
 from convcore.kernels.conv._partials cimport add_partials, chunk_begin
 from convcore.kernels.runtime._gemm cimport check_sizes, gemm
+from convcore.kernels.runtime._threads cimport use_team
 from convcore.kernels.runtime._types cimport number
 from convcore.kernels.runtime._vectors cimport zero
+
+use_team()
 
 cdef struct Job:
     Window x                     # how an output pixel looks at the input
@@ -121,7 +124,7 @@ cdef void weight_gradient(
     const Job *job, const number *x, const void *grad, void *out, void *workspace,
     const AnyEpilogue *epilogue, int threads,
 ) noexcept nogil:
-    """All items, then the sum of the partial matrices, in one parallel region."""
+    """All items, then the sum of the partial matrices."""
     cdef const number *gy = <const number *>grad
     cdef number *gw = <number *>out
     cdef number *scratch = <number *>workspace
@@ -131,13 +134,12 @@ cdef void weight_gradient(
     if job.blocks.count == 0:
         zero(gw, size)
         return
-    with parallel(num_threads=<int>threads):
-        # A thread owns whole pieces of the partial matrices, and its own slice of the scratch.
-        for i in prange(job.items, schedule="dynamic"):
-            weight_item(job, i, x, gy, sums, scratch)
-        # A thread owns whole rows of gw; a barrier stands between the loops.
-        for i in prange(rows, schedule="static"):
-            add_partials(sums, job.partials, size, i * K, K, gw + i * K)
+    # A thread owns whole pieces of the partial matrices, and its own slice of the scratch.
+    for i in prange(job.items, schedule="dynamic", num_threads=threads):
+        weight_item(job, i, x, gy, sums, scratch)
+    # A thread owns whole rows of gw.
+    for i in prange(rows, schedule="static", num_threads=threads):
+        add_partials(sums, job.partials, size, i * K, K, gw + i * K)
 
 
 cdef class WeightGradient(AnyKernel):

@@ -13,7 +13,7 @@ the pixels, each item packs the weights of its own panel, a part at a time, and 
 cache; else all are packed first.
 """
 
-from cython.parallel cimport parallel, prange, threadid
+from cython.parallel cimport prange, threadid
 from libc.stdint cimport uint16_t
 
 from convcore.kernels.conv._blocks cimport Blocks, block_begin, block_end
@@ -22,8 +22,10 @@ from convcore.kernels.conv._kernel cimport FloatCorrelation
 from convcore.kernels.runtime._isa cimport (
     BFLOAT16_BLOCK, Epilogue, PLAIN, TALLEST, bfloat16, microkernels,
 )
-from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.runtime._threads cimport thread_count, use_team
 from convcore.kernels.runtime._vectors cimport copy, element, zero
+
+use_team()
 
 # Channels that are summed, packed as one piece of work; at most what `pack` has room for.
 cdef enum:
@@ -499,7 +501,7 @@ cdef class IndirectCorrelation(FloatCorrelation):
         self, const float *x, const float *w, const float *prepacked, float *y, float *workspace,
         const Epilogue *epilogue, int threads,
     ) noexcept nogil:
-        """Pack the weights, unless they are prepacked, then do every item; one parallel region."""
+        """Pack the weights, unless they are prepacked, then do every item."""
         cdef const Job *job = &self.job
         cdef const Phase *phases = self.phases
         cdef const Tap *taps = self.taps
@@ -508,11 +510,11 @@ cdef class IndirectCorrelation(FloatCorrelation):
         cdef Py_ssize_t i, chunks = 0 if job.packs or prepacked != NULL else all_chunks(job)
         if prepacked == NULL:
             packed = workspace
-        with parallel(num_threads=threads):
-            (<Py_ssize_t *>(scratch + threadid() * job.scratch + job.noted))[0] = -1
-            # A thread owns whole rows of the packed weights; a barrier ends the loop.
-            for i in prange(chunks, schedule="static"):
-                pack_item(job, taps, i, w, workspace)
-            # A thread owns whole blocks of y, and its own slice of the scratch.
-            for i in prange(job.items, schedule="dynamic"):
-                item_of(job, phases, taps, i, threads, x, w, packed, epilogue, y, scratch)
+        for i in range(threads):
+            (<Py_ssize_t *>(scratch + i * job.scratch + job.noted))[0] = -1
+        # A thread owns whole rows of the packed weights.
+        for i in prange(chunks, schedule="static", num_threads=threads):
+            pack_item(job, taps, i, w, workspace)
+        # A thread owns whole blocks of y, and its own slice of the scratch.
+        for i in prange(job.items, schedule="dynamic", num_threads=threads):
+            item_of(job, phases, taps, i, threads, x, w, packed, epilogue, y, scratch)

@@ -6,12 +6,14 @@ pointers, without the GIL; the arguments of `run` are the same for all of a kind
 
 cimport cython
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
-from cython.parallel cimport parallel, prange, threadid
+from cython.parallel cimport prange, threadid
 
 from convcore.kernels.conv._partials cimport add_partials
 from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._isa cimport PLAIN, Epilogue
-from convcore.kernels.runtime._threads cimport acquire_blas, release_blas, thread_count
+from convcore.kernels.runtime._threads cimport acquire_blas, release_blas, thread_count, use_team
+
+use_team()
 
 
 cdef class Kernel:
@@ -155,7 +157,7 @@ cdef class FloatWeightGradient(Kernel):
         self.shared, self.scratch = job["shared"], job["scratch"]
 
     def run(self, x, gy, gw, workspace, int threads):
-        """Write gw; one parallel region.
+        """Write gw.
 
         workspace: at least shared + threads * scratch floats, contiguous.
         """
@@ -168,12 +170,12 @@ cdef class FloatWeightGradient(Kernel):
         cdef Py_ssize_t i, rows = self.size // self.row if self.shared else 0
         if not self.shared:
             sums = gw_ptr
-        with nogil, parallel(num_threads=threads):
+        with nogil:
             # A thread owns whole pieces of the partial gradients, and its own slice of the scratch.
-            for i in prange(self.items, schedule="dynamic"):
+            for i in prange(self.items, schedule="dynamic", num_threads=threads):
                 self.item(i, x_ptr, gy_ptr, sums, scratch + threadid() * self.scratch)
-            # A thread owns whole rows of gw; a barrier stands between the loops.
-            for i in prange(rows, schedule="static"):
+            # A thread owns whole rows of gw.
+            for i in prange(rows, schedule="static", num_threads=threads):
                 self.put(i, sums, gw_ptr)
 
     cdef void item(

@@ -18,7 +18,7 @@ weights first  all tiles are transformed once, for all; a work item is a block o
                whose weights are transformed part by part in cache and never leave it
 """
 
-from cython.parallel cimport parallel, prange, threadid
+from cython.parallel cimport prange, threadid
 
 from convcore.kernels.conv._kernel cimport FloatCorrelation
 from convcore.kernels.runtime._isa cimport (
@@ -29,8 +29,10 @@ from convcore.kernels.runtime._isa cimport (
     filters,
     microkernels,
 )
-from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.runtime._threads cimport thread_count, use_team
 from convcore.kernels.runtime._vectors cimport element
+
+use_team()
 
 # Transforming a filter costs about as much as so many multiply-adds a tap.
 cdef enum:
@@ -190,16 +192,15 @@ cdef void correlate_pixels(
     const Job *job, const Phase *phases, Py_ssize_t begin, Py_ssize_t end, const float *x,
     const float *w, float *y, float *shared, const Epilogue *epilogue, int threads,
 ) noexcept nogil:
-    """One pass, in one parallel region."""
+    """One pass."""
     cdef float *scratch = shared + job.shared
     cdef Py_ssize_t i
-    with parallel(num_threads=threads):
-        # A thread owns whole pieces of the shared weights; a barrier ends the loop.
-        for i in prange(weights_items(job, end - begin), schedule="dynamic"):
-            weights_item(job, phases, begin, end, i, w, shared)
-        # A thread owns whole tiles of y, and its own slice of the scratch.
-        for i in prange(job.items, schedule="dynamic"):
-            pixels_item(job, phases, begin, end, i, x, shared, epilogue, y, scratch)
+    # A thread owns whole pieces of the shared weights.
+    for i in prange(weights_items(job, end - begin), schedule="dynamic", num_threads=threads):
+        weights_item(job, phases, begin, end, i, w, shared)
+    # A thread owns whole tiles of y, and its own slice of the scratch.
+    for i in prange(job.items, schedule="dynamic", num_threads=threads):
+        pixels_item(job, phases, begin, end, i, x, shared, epilogue, y, scratch)
 
 
 # ---- weights first ----
@@ -248,16 +249,15 @@ cdef void correlate_weights(
     const Job *job, const Phase *phases, const float *x, const float *w, const float *prepacked,
     float *y, float *shared, const Epilogue *epilogue, int threads,
 ) noexcept nogil:
-    """All of it, in one parallel region."""
+    """Transform the data, then do every block of output channels."""
     cdef float *scratch = shared + job.shared
     cdef Py_ssize_t i
-    with parallel(num_threads=threads):
-        # A thread owns whole tiles of the shared data; a barrier ends the loop.
-        for i in prange(job.groups * job.blocks, schedule="dynamic"):
-            data_item(job, phases, i, x, shared)
-        # A thread owns whole channels of y, and its own slice of the scratch.
-        for i in prange(job.items, schedule="dynamic"):
-            filters_item(job, phases, i, w, prepacked, shared, epilogue, y, scratch)
+    # A thread owns whole tiles of the shared data.
+    for i in prange(job.groups * job.blocks, schedule="dynamic", num_threads=threads):
+        data_item(job, phases, i, x, shared)
+    # A thread owns whole channels of y, and its own slice of the scratch.
+    for i in prange(job.items, schedule="dynamic", num_threads=threads):
+        filters_item(job, phases, i, w, prepacked, shared, epilogue, y, scratch)
 
 
 cdef class WinogradCorrelation(FloatCorrelation):

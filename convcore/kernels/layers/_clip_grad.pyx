@@ -1,10 +1,12 @@
 """Gradient clipping: the sum of squares (for the global norm), and scaling or clamping in place."""
 
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport prange
 
 from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._isa cimport layer_microkernels
-from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.runtime._threads cimport thread_count, use_team
+
+use_team()
 
 cdef enum:
     CHUNK = 1 << 14      # elements of one item, whose squares are summed apart
@@ -15,12 +17,11 @@ cdef double sum_of_squares(
 ) noexcept nogil:
     cdef Py_ssize_t i, items = (count + CHUNK - 1) // CHUNK, size = 8 if wide else 4
     cdef double total = 0
-    with parallel(num_threads=threads):
-        # A thread owns whole partial sums.
-        for i in prange(items, schedule="static"):
-            partials[i] = layer_microkernels().clipping[wide].squares(
-                v + i * CHUNK * size, min(CHUNK, count - i * CHUNK)
-            )
+    # A thread owns whole partial sums.
+    for i in prange(items, schedule="static", num_threads=threads):
+        partials[i] = layer_microkernels().clipping[wide].squares(
+            v + i * CHUNK * size, min(CHUNK, count - i * CHUNK)
+        )
     for i in range(items):
         total += partials[i]
     return total
@@ -30,17 +31,16 @@ cdef void change_all(
     char *v, Py_ssize_t count, bint wide, bint clip, double by, int threads
 ) noexcept nogil:
     cdef Py_ssize_t i, items = (count + CHUNK - 1) // CHUNK, size = 8 if wide else 4
-    with parallel(num_threads=threads):
-        # A thread owns whole chunks of v.
-        for i in prange(items, schedule="static"):
-            if clip:
-                layer_microkernels().clipping[wide].clip(
-                    v + i * CHUNK * size, min(CHUNK, count - i * CHUNK), by
-                )
-            else:
-                layer_microkernels().clipping[wide].scale(
-                    v + i * CHUNK * size, min(CHUNK, count - i * CHUNK), by
-                )
+    # A thread owns whole chunks of v.
+    for i in prange(items, schedule="static", num_threads=threads):
+        if clip:
+            layer_microkernels().clipping[wide].clip(
+                v + i * CHUNK * size, min(CHUNK, count - i * CHUNK), by
+            )
+        else:
+            layer_microkernels().clipping[wide].scale(
+                v + i * CHUNK * size, min(CHUNK, count - i * CHUNK), by
+            )
 
 
 def n_partials(Py_ssize_t count):

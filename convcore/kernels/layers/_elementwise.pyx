@@ -4,12 +4,14 @@ The arrays of one call lie alike in memory, without gaps, so that their elements
 of two has a number for each channel alone.
 """
 
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport prange
 from libc.string cimport memcpy
 
 from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._isa cimport OP_COUNT, Op, OpLoops, layer_microkernels
-from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.runtime._threads cimport thread_count, use_team
+
+use_team()
 
 
 cdef dict table():
@@ -83,10 +85,9 @@ cdef void apply_all(
     Py_ssize_t count, const double *params, int threads,
 ) noexcept nogil:
     cdef Py_ssize_t i, items = (count + CHUNK - 1) // CHUNK
-    with parallel(num_threads=threads):
-        # A thread owns whole chunks of out.
-        for i in prange(items, schedule="static"):
-            apply_chunk(op, i, x, gy, out, size, count, params)
+    # A thread owns whole chunks of out.
+    for i in prange(items, schedule="static", num_threads=threads):
+        apply_chunk(op, i, x, gy, out, size, count, params)
 
 
 def apply(int number, x, gy, out, params=()):
@@ -173,10 +174,9 @@ cdef void apply_to_channels(
     int threads,
 ) noexcept nogil:
     cdef Py_ssize_t i, items = (job.runs + job.together - 1) // job.together * job.parts
-    with parallel(num_threads=threads):
-        # A thread owns whole runs of out, or parts of one.
-        for i in prange(items, schedule="static"):
-            apply_item(job, op, i, x, numbers, out)
+    # A thread owns whole runs of out, or parts of one.
+    for i in prange(items, schedule="static", num_threads=threads):
+        apply_item(job, op, i, x, numbers, out)
 
 
 def apply_channels(

@@ -1,10 +1,13 @@
 """Layer norm: each row by its own mean and variance, with a weight and a bias an element."""
 
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport prange
 
 from convcore.kernels.layers._norm cimport Call, Norm, moved, root_of, set_moments, shift_of
 from convcore.kernels.runtime._isa cimport ROWS, layer_microkernels
+from convcore.kernels.runtime._threads cimport use_team
 from convcore.kernels.runtime._vectors cimport add, zero
+
+use_team()
 
 cdef enum:
     SUMS = 64                    # of items that are added as one
@@ -79,17 +82,15 @@ cdef class LayerNorm(Norm):
 
     cdef void forward_all(self, const Call *call, int threads) noexcept nogil:
         cdef Py_ssize_t i
-        with parallel(num_threads=threads):
-            # A thread owns whole rows of y and of the statistics.
-            for i in prange(self.items, schedule="dynamic"):
-                forward_item(&self.shape, call, i)
+        # A thread owns whole rows of y and of the statistics.
+        for i in prange(self.items, schedule="dynamic", num_threads=threads):
+            forward_item(&self.shape, call, i)
 
     cdef void backward_all(self, const Call *call, int threads) noexcept nogil:
         cdef Py_ssize_t i, blocks = (2 * self.shape.length + SUMS - 1) // SUMS
-        with parallel(num_threads=threads):
-            # A thread owns whole rows of gx, and the sums of its items.
-            for i in prange(self.items, schedule="dynamic"):
-                backward_item(&self.shape, call, i)
-            # A thread owns some of the sums, over all items.
-            for i in prange(blocks, schedule="static"):
-                add_items(&self.shape, self.items, i, call.workspace, call.sums)
+        # A thread owns whole rows of gx, and the sums of its items.
+        for i in prange(self.items, schedule="dynamic", num_threads=threads):
+            backward_item(&self.shape, call, i)
+        # A thread owns some of the sums, over all items.
+        for i in prange(blocks, schedule="static", num_threads=threads):
+            add_items(&self.shape, self.items, i, call.workspace, call.sums)

@@ -3,12 +3,14 @@
 Of each maximum its tap in the window is saved, in a byte, from which indices are made if need be.
 """
 
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport prange
 from libc.stdint cimport int64_t, uint8_t
 
 from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._isa cimport NOWHERE, PIECE, MaxPool, Windows, layer_microkernels
-from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.runtime._threads cimport thread_count, use_team
+
+use_team()
 
 # Windows of more taps than this are not for these kernels.
 MOST_TAPS = NOWHERE
@@ -50,13 +52,12 @@ cdef void forward_all(
     const Job *job, const char *x, char *y, uint8_t *taps, char *scratch, int threads
 ) noexcept nogil:
     cdef Py_ssize_t lines = job.images * job.pool.axis[0].out * job.pool.axis[1].out, part
-    with parallel(num_threads=threads):
-        # A part has its own lines of y and taps, and its own slice of the scratch.
-        for part in prange(threads, schedule="static"):
-            forward_lines(
-                job, x, y, taps, scratch + part * job.scratch, lines * part // threads,
-                lines * (part + 1) // threads,
-            )
+    # A part has its own lines of y and taps, and its own slice of the scratch.
+    for part in prange(threads, schedule="static", num_threads=threads):
+        forward_lines(
+            job, x, y, taps, scratch + part * job.scratch, lines * part // threads,
+            lines * (part + 1) // threads,
+        )
 
 
 cdef void forward_narrow(const Job *job, const char *x, char *y, int threads) noexcept nogil:
@@ -78,19 +79,18 @@ cdef void gradient_all(
     cdef Py_ssize_t i, line, lines = m.axis[0].size * m.axis[1].size if m.channels else 0
     cdef Py_ssize_t length = job.inputs // max(lines, 1), size = 8 if job.wide else 4
     cdef Py_ssize_t outputs = job.outputs // size, planes = 0 if m.channels else job.images
-    with parallel(num_threads=threads):
-        # A thread owns whole lines of gx: what several windows give to one element is added there.
-        for i in prange(job.images * lines, schedule="static"):
-            line = i % lines
-            layer_microkernels().pooling[job.wide].max_pool_gradient_nhwc(
-                m, gy + i // lines * job.outputs, taps + i // lines * outputs,
-                line // m.axis[1].size, line % m.axis[1].size, gx + i * length,
-            )
-        # A thread owns whole planes of gx.
-        for i in prange(planes, schedule="static"):
-            layer_microkernels().pooling[job.wide].max_pool_gradient_nchw(
-                m, gy + i * job.outputs, taps + i * outputs, gx + i * job.inputs
-            )
+    # A thread owns whole lines of gx: what several windows give to one element is added there.
+    for i in prange(job.images * lines, schedule="static", num_threads=threads):
+        line = i % lines
+        layer_microkernels().pooling[job.wide].max_pool_gradient_nhwc(
+            m, gy + i // lines * job.outputs, taps + i // lines * outputs,
+            line // m.axis[1].size, line % m.axis[1].size, gx + i * length,
+        )
+    # A thread owns whole planes of gx.
+    for i in prange(planes, schedule="static", num_threads=threads):
+        layer_microkernels().pooling[job.wide].max_pool_gradient_nchw(
+            m, gy + i * job.outputs, taps + i * outputs, gx + i * job.inputs
+        )
 
 
 cdef void find_line(
@@ -119,14 +119,13 @@ cdef void find_all(
     cdef const MaxPool *m = &job.pool
     cdef Py_ssize_t i, line, lines = m.axis[0].out * m.axis[1].out
     cdef Py_ssize_t length = m.axis[2].out * max(m.channels, 1)
-    with parallel(num_threads=threads):
-        # A thread owns whole lines of the indices.
-        for i in prange(job.images * lines, schedule="static"):
-            line = i % lines
-            find_line(
-                m, taps + i * length, line // m.axis[1].out, line % m.axis[1].out,
-                indices + i * length,
-            )
+    # A thread owns whole lines of the indices.
+    for i in prange(job.images * lines, schedule="static", num_threads=threads):
+        line = i % lines
+        find_line(
+            m, taps + i * length, line // m.axis[1].out, line % m.axis[1].out,
+            indices + i * length,
+        )
 
 
 cdef class MaxPoolKernel:

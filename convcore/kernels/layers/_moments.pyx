@@ -5,11 +5,13 @@ formulae and a pairwise algorithm for computing sample variances", 1979: the bit
 the number of threads.
 """
 
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport prange
 
 from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._isa cimport Moments, layer_microkernels
-from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.runtime._threads cimport thread_count, use_team
+
+use_team()
 
 cdef enum:
     CHUNK = 1 << 13      # elements of one run
@@ -32,12 +34,11 @@ cdef void all_moments(
     const char *v, Py_ssize_t count, bint wide, Moments *runs, int threads
 ) noexcept nogil:
     cdef Py_ssize_t i, items = (count + CHUNK - 1) // CHUNK, size = 8 if wide else 4
-    with parallel(num_threads=threads):
-        # A thread owns whole runs.
-        for i in prange(items, schedule="static"):
-            layer_microkernels().moments[wide](
-                v + i * CHUNK * size, min(CHUNK, count - i * CHUNK), runs + i
-            )
+    # A thread owns whole runs.
+    for i in prange(items, schedule="static", num_threads=threads):
+        layer_microkernels().moments[wide](
+            v + i * CHUNK * size, min(CHUNK, count - i * CHUNK), runs + i
+        )
     for i in range(1, items):
         join(runs, runs + i)
 

@@ -4,13 +4,15 @@ Logarithms are (N, C, S) or, in NHWC, (N, S, C), and classes (N, S).  A class th
 counts for nothing.  Of `smoothing` all classes have equal parts.
 """
 
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport prange
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._isa cimport MOST_CHANNELS, Sums, layer_microkernels
-from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.runtime._threads cimport thread_count, use_team
+
+use_team()
 
 ctypedef fused real:
     float
@@ -110,10 +112,9 @@ cdef void add_all(
     double *sums, int threads,
 ) noexcept nogil:
     cdef Py_ssize_t i
-    with parallel(num_threads=threads):
-        # A thread owns whole items of the losses, and their sums.
-        for i in prange(job.n * job.blocks, schedule="static"):
-            add_item(job, i, x, classes, <const real *>weight, <real *>losses, sums + SUMS * i)
+    # A thread owns whole items of the losses, and their sums.
+    for i in prange(job.n * job.blocks, schedule="static", num_threads=threads):
+        add_item(job, i, x, classes, <const real *>weight, <real *>losses, sums + SUMS * i)
 
 
 def forward(
@@ -221,10 +222,9 @@ cdef void put_all(
     double factor, real *gx, int threads,
 ) noexcept nogil:
     cdef Py_ssize_t i
-    with parallel(num_threads=threads):
-        # A thread owns whole pixels of gx.
-        for i in prange(job.n * job.blocks, schedule="static"):
-            put_item(job, i, <const real *>grads, classes, <const real *>weight, factor, gx)
+    # A thread owns whole pixels of gx.
+    for i in prange(job.n * job.blocks, schedule="static", num_threads=threads):
+        put_item(job, i, <const real *>grads, classes, <const real *>weight, factor, gx)
 
 
 def gradient(

@@ -7,7 +7,7 @@ plane a channel.  A unit has one weight and bias, or one for each of its planes.
 One thread makes all of a unit, so that what it reads twice is still in cache.
 """
 
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport prange
 
 from convcore.kernels.layers._norm cimport (
     Call,
@@ -26,6 +26,9 @@ from convcore.kernels.runtime._isa cimport (
     NormParameters,
     layer_microkernels,
 )
+from convcore.kernels.runtime._threads cimport use_team
+
+use_team()
 
 cdef struct Shape:
     Py_ssize_t units
@@ -146,14 +149,12 @@ cdef class NormNchw(Norm):
 
     cdef void forward_all(self, const Call *call, int threads) noexcept nogil:
         cdef Py_ssize_t i
-        with parallel(num_threads=threads):
-            # A thread owns whole units of y, of the parameters and of the statistics.
-            for i in prange(self.items, schedule="dynamic"):
-                forward_item(&self.shape, call, i)
+        # A thread owns whole units of y, of the parameters and of the statistics.
+        for i in prange(self.items, schedule="dynamic", num_threads=threads):
+            forward_item(&self.shape, call, i)
 
     cdef void backward_all(self, const Call *call, int threads) noexcept nogil:
         cdef Py_ssize_t i
-        with parallel(num_threads=threads):
-            # A thread owns whole units of all that is written.
-            for i in prange(self.items, schedule="dynamic"):
-                backward_item(&self.shape, call, i)
+        # A thread owns whole units of all that is written.
+        for i in prange(self.items, schedule="dynamic", num_threads=threads):
+            backward_item(&self.shape, call, i)

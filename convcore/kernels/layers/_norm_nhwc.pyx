@@ -6,7 +6,7 @@ rows: so `repeat` pixels are taken as one row of `repeat` times as many channels
 added afterwards.  Rows are cut into chunks, whose sums are added in order.
 """
 
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport prange
 
 from convcore.kernels.layers._norm cimport (
     Call,
@@ -19,7 +19,10 @@ from convcore.kernels.layers._norm cimport (
     shift_of,
 )
 from convcore.kernels.runtime._isa cimport FROM_RESULT, LINEAR, NormParameters, layer_microkernels
+from convcore.kernels.runtime._threads cimport use_team
 from convcore.kernels.runtime._vectors cimport add, zero
+
+use_team()
 
 cdef enum:
     SUMS = 64                    # of chunks that are added as one item
@@ -345,37 +348,35 @@ cdef class NormNhwc(Norm):
 
     cdef void forward_all(self, const Call *call, int threads) noexcept nogil:
         cdef Py_ssize_t i
-        with parallel(num_threads=threads):
-            if call.moments:
-                # A thread owns whole images' shifts, whole chunks' sums, then some of all chunks'.
-                for i in prange(self.shape.images, schedule="static"):
-                    take_shifts(&self.shape, call, i)
-                for i in prange(threads, schedule="static"):
-                    sum_share(&self.shape, call, i, threads)
-                for i in prange(self.blocks, schedule="static"):
-                    add_chunks(&self.shape, i, call.workspace)
-                # A thread owns whole units' statistics.
-                for i in prange(self.units, schedule="static"):
-                    take_moments(&self.shape, call, i)
-            # A thread owns whole units' parameters, then whole chunks of y.
-            for i in prange(self.units, schedule="static"):
-                scale_unit(&self.shape, call, i)
-            for i in prange(threads, schedule="static"):
-                write_share(&self.shape, call, i, threads)
+        if call.moments:
+            # A thread owns whole images' shifts, whole chunks' sums, then some of all chunks'.
+            for i in prange(self.shape.images, schedule="static", num_threads=threads):
+                take_shifts(&self.shape, call, i)
+            for i in prange(threads, schedule="static", num_threads=threads):
+                sum_share(&self.shape, call, i, threads)
+            for i in prange(self.blocks, schedule="static", num_threads=threads):
+                add_chunks(&self.shape, i, call.workspace)
+            # A thread owns whole units' statistics.
+            for i in prange(self.units, schedule="static", num_threads=threads):
+                take_moments(&self.shape, call, i)
+        # A thread owns whole units' parameters, then whole chunks of y.
+        for i in prange(self.units, schedule="static", num_threads=threads):
+            scale_unit(&self.shape, call, i)
+        for i in prange(threads, schedule="static", num_threads=threads):
+            write_share(&self.shape, call, i, threads)
 
     cdef void backward_all(self, const Call *call, int threads) noexcept nogil:
         cdef Py_ssize_t i
-        with parallel(num_threads=threads):
-            # A thread owns whole units' parameters, whole chunks' sums, then some of all chunks'.
-            for i in prange(self.units, schedule="static"):
-                scale_unit(&self.shape, call, i)
-            for i in prange(threads, schedule="static"):
-                sum_gradients_share(&self.shape, call, i, threads)
-            for i in prange(self.blocks, schedule="static"):
-                add_chunks(&self.shape, i, call.workspace)
-            for i in prange(self.units, schedule="static"):
-                finish_unit(&self.shape, call, i)
-            # A thread owns whole chunks of gx.
-            if call.gx != NULL:
-                for i in prange(threads, schedule="static"):
-                    write_gradients_share(&self.shape, call, i, threads)
+        # A thread owns whole units' parameters, whole chunks' sums, then some of all chunks'.
+        for i in prange(self.units, schedule="static", num_threads=threads):
+            scale_unit(&self.shape, call, i)
+        for i in prange(threads, schedule="static", num_threads=threads):
+            sum_gradients_share(&self.shape, call, i, threads)
+        for i in prange(self.blocks, schedule="static", num_threads=threads):
+            add_chunks(&self.shape, i, call.workspace)
+        for i in prange(self.units, schedule="static", num_threads=threads):
+            finish_unit(&self.shape, call, i)
+        # A thread owns whole chunks of gx.
+        if call.gx != NULL:
+            for i in prange(threads, schedule="static", num_threads=threads):
+                write_gradients_share(&self.shape, call, i, threads)

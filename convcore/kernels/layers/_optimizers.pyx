@@ -6,11 +6,13 @@ from cpython.buffer cimport (
     PyBuffer_Release,
     PyObject_GetBuffer,
 )
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport prange
 from libc.stdlib cimport free, malloc
 
 from convcore.kernels.runtime._isa cimport ADAM, RMSPROP, RULES, SGD, Step, layer_microkernels
-from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.runtime._threads cimport thread_count, use_team
+
+use_team()
 
 # The rules' numbers, by the names under which engine/layers/optimizers.py asks for them.
 RULE_NUMBERS = {"sgd": SGD, "adam": ADAM, "rmsprop": RMSPROP}
@@ -32,21 +34,20 @@ cdef struct Row:
 cdef void step_all(const Row *rows, Py_ssize_t n, Py_ssize_t items, int threads) noexcept nogil:
     """Take every row's step; item i is a chunk of the row whose first item is the last up to i."""
     cdef Py_ssize_t i, low, high, middle, start
-    with parallel(num_threads=threads):
-        # A thread owns whole chunks of a parameter and of its state.
-        for i in prange(items, schedule="static"):
-            low, high = 0, n
-            while high - low > 1:
-                middle = (low + high) // 2
-                if rows[middle].first <= i:
-                    low = middle
-                else:
-                    high = middle
-            start = (i - rows[low].first) * CHUNK
-            rows[low].step(
-                rows[low].arrays, start, min(CHUNK, rows[low].count - start), rows[low].settings,
-                rows[low].flags,
-            )
+    # A thread owns whole chunks of a parameter and of its state.
+    for i in prange(items, schedule="static", num_threads=threads):
+        low, high = 0, n
+        while high - low > 1:
+            middle = (low + high) // 2
+            if rows[middle].first <= i:
+                low = middle
+            else:
+                high = middle
+        start = (i - rows[low].first) * CHUNK
+        rows[low].step(
+            rows[low].arrays, start, min(CHUNK, rows[low].count - start), rows[low].settings,
+            rows[low].flags,
+        )
 
 
 cdef bint overlap(const Row *rows, Py_ssize_t n, Py_ssize_t *sizes) noexcept nogil:

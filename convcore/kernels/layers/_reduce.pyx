@@ -1,12 +1,14 @@
 """Sums over pixels, by channel: bias gradients, global average pooling, sums over axes."""
 
 cimport cython
-from cython.parallel cimport parallel, prange, threadid
+from cython.parallel cimport prange, threadid
 from libc.stdlib cimport free, malloc
 
 from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._isa cimport MOST_CHANNELS, Sums, layer_microkernels
-from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.runtime._threads cimport thread_count, use_team
+
+use_team()
 
 cdef enum:
     NCHW_CHUNK = 1 << 12   # pixels of a chunk that lie side by side: vectors add them
@@ -102,13 +104,12 @@ cdef inline Py_ssize_t all_partials(const Job *job) noexcept nogil:
 cdef void sum_all(const Job *job, const char *x, double *partials, int threads) noexcept nogil:
     cdef float *stage = <float *>(partials + all_partials(job))
     cdef Py_ssize_t i
-    with parallel(num_threads=threads):
-        # A thread owns whole partial sums.
-        for i in prange(job.groups * job.parts * job.blocks, schedule="static"):
-            sum_item(
-                job, &layer_microkernels().sums[job.size == 8], i, x, stage + threadid() * STAGE,
-                partials,
-            )
+    # A thread owns whole partial sums.
+    for i in prange(job.groups * job.parts * job.blocks, schedule="static", num_threads=threads):
+        sum_item(
+            job, &layer_microkernels().sums[job.size == 8], i, x, stage + threadid() * STAGE,
+            partials,
+        )
 
 
 cdef void add_parts(

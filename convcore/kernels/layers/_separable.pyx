@@ -3,11 +3,13 @@
 Average pooling, interpolation, borders made of the image's own elements, and the adjoint of each.
 """
 
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport prange
 
 from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._isa cimport AxisWeights, Separable, layer_microkernels
-from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.runtime._threads cimport thread_count, use_team
+
+use_team()
 
 
 cdef void map_lines(
@@ -36,13 +38,12 @@ cdef void map_all(
     char *scratch, Py_ssize_t per_thread, int threads,
 ) noexcept nogil:
     cdef Py_ssize_t lines = images * s.axis[0].out * s.axis[1].out, part
-    with parallel(num_threads=threads):
-        # A part has its own lines of y, and its own slice of the scratch.
-        for part in prange(threads, schedule="static"):
-            map_lines(
-                s, wide, x, y, lines * part // threads, lines * (part + 1) // threads, inputs,
-                scratch + part * per_thread,
-            )
+    # A part has its own lines of y, and its own slice of the scratch.
+    for part in prange(threads, schedule="static", num_threads=threads):
+        map_lines(
+            s, wide, x, y, lines * part // threads, lines * (part + 1) // threads, inputs,
+            scratch + part * per_thread,
+        )
 
 
 cdef class SeparableKernel:

@@ -4,11 +4,13 @@ Arrays are (outer, count, inner) in memory, the axis in the middle.  Where inner
 are rows, else they are columns that lie side by side.
 """
 
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport prange
 
 from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._isa cimport MOST_COLUMNS, Softmax, layer_microkernels
-from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.runtime._threads cimport thread_count, use_team
+
+use_team()
 
 cdef enum:
     ELEMENTS = 1 << 13           # of the rows of one item
@@ -50,10 +52,9 @@ cdef void softmax_all(
     const Axis *axis, Py_ssize_t items, const char *x, const char *gy, char *out, int threads,
 ) noexcept nogil:
     cdef Py_ssize_t i
-    with parallel(num_threads=threads):
-        # A thread owns whole rows, or whole columns, of out.
-        for i in prange(items, schedule="static"):
-            softmax_item(axis, i, x, gy, out)
+    # A thread owns whole rows, or whole columns, of out.
+    for i in prange(items, schedule="static", num_threads=threads):
+        softmax_item(axis, i, x, gy, out)
 
 
 def softmax(

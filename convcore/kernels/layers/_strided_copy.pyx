@@ -5,11 +5,13 @@
 along every axis.  Elements of any type: they are bytes here.
 """
 
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport prange
 from libc.string cimport memcpy, memset
 
 from convcore.kernels.runtime._buffers cimport Buffers
-from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.runtime._threads cimport thread_count, use_team
+
+use_team()
 
 cdef enum:
     AXES = 8
@@ -97,13 +99,12 @@ cdef void put_all(const Job *jobs, int parts, int threads) noexcept nogil:
     for p in range(parts):
         length += jobs[p].length
     rows = max(CHUNK // length, 1)
-    with parallel(num_threads=threads):
-        # A thread owns whole rows of every y.
-        for i in prange((jobs[0].rows + rows - 1) // rows, schedule="static"):
-            for p in range(parts):
-                put_rows(
-                    &jobs[p], i * rows, min((i + 1) * rows, jobs[p].rows), jobs[p].x, jobs[p].y
-                )
+    # A thread owns whole rows of every y.
+    for i in prange((jobs[0].rows + rows - 1) // rows, schedule="static", num_threads=threads):
+        for p in range(parts):
+            put_rows(
+                &jobs[p], i * rows, min((i + 1) * rows, jobs[p].rows), jobs[p].x, jobs[p].y
+            )
 
 
 cdef int describe(Job *job, axes, bytes value) except -1:

@@ -4,7 +4,9 @@ from cython.parallel cimport prange
 
 from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._isa cimport layer_microkernels
-from convcore.kernels.runtime._threads cimport thread_count
+from convcore.kernels.runtime._threads cimport thread_count, use_team
+
+use_team()
 
 # Elements that a thread takes at a time.
 cdef enum:

@@ -1,13 +1,15 @@
 """Batches of matrix products, cut into tiles of C whose edges depend on shape alone."""
 
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport prange
 from libc.stdint cimport int64_t
 
 from convcore.kernels.runtime._buffers cimport Buffers
 from convcore.kernels.runtime._gemm cimport check_sizes, gemm
 from convcore.kernels.runtime._isa cimport FewRows, layer_microkernels
-from convcore.kernels.runtime._threads cimport acquire_blas, release_blas, thread_count
+from convcore.kernels.runtime._threads cimport acquire_blas, release_blas, thread_count, use_team
 from convcore.kernels.runtime._types cimport number
+
+use_team()
 
 cdef struct Job:
     Py_ssize_t batch
@@ -68,10 +70,9 @@ cdef void multiply(
     cdef const number *b = <const number *>right
     cdef number *c = <number *>out
     cdef Py_ssize_t i
-    with parallel(num_threads=threads):
-        # A thread owns whole tiles of c.
-        for i in prange(items, schedule="dynamic"):
-            tile_item(job, i, offsets, a, b, c)
+    # A thread owns whole tiles of c.
+    for i in prange(items, schedule="dynamic", num_threads=threads):
+        tile_item(job, i, offsets, a, b, c)
 
 
 cdef class MatmulKernel:

@@ -1,15 +1,16 @@
 """Thread counts of parallel regions, and the limit of one thread for BLAS inside them.
 
-A kernel asks `thread_count` how many threads to use and runs one OpenMP region.  One that calls
-BLAS there calls `acquire_blas` first, uses as many threads as that grants, and calls `release_blas`
-in a ``finally``.  Every thread of its region calls BLAS for itself, so BLAS must not start threads
-of its own: the first such region in saves BLAS's thread count and sets 1, the last one out puts it
-back.  This module only counts and calls; engine/runtime/threads.py finds the two functions to call.
+A kernel asks `thread_count` how many threads to use and runs its pranges: on the pool of
+team_pool.h where gcc compiles for Linux, else on the compiler's OpenMP runtime.  A kernel that
+calls BLAS there calls `acquire_blas` first, uses as many threads as that grants, and calls
+`release_blas` in a ``finally``.  Every thread calls BLAS for itself, so BLAS must not start threads
+of its own: the first such region saves BLAS's thread count and sets 1, the last one restores it.
+This module only counts and calls; engine/runtime/threads.py finds the two functions to call.
 
 A fork waits for the regions that call BLAS: a child that began within one would find OpenBLAS's
-lock on its buffers taken, by a thread that the child does not have, and wait for ever.  The thread
-that forks may compute meanwhile, as handlers of others do: it waits for nobody, and takes one
-thread, for the child has no team.
+lock on its buffers taken by a thread that the child does not have, and wait for ever.  The thread
+that forks may compute meanwhile, as other libraries' fork handlers do: it does not wait, and takes
+one thread.
 """
 
 from cpython.pythread cimport (
@@ -21,10 +22,12 @@ from cpython.pythread cimport (
     PyThread_type_lock,
     WAIT_LOCK,
 )
-from libc.stdint cimport uintptr_t
+from libc.stdint cimport int64_t, uintptr_t
 
 cdef extern from *:
     """
+    #include "runtime/team.h"
+    #include "runtime/team_pool.h"
     #ifdef _OPENMP
     #define CONVCORE_OPENMP_DATE _OPENMP
     #else
@@ -46,6 +49,12 @@ cdef extern from *:
     #endif
     """
     int CONVCORE_OPENMP_DATE
+    int CONVCORE_TEAM
+    const convcore_team *team() nogil
+    void team_set_limit(int threads) nogil
+    void team_set_spin(int64_t idle, int64_t join, bint is_adaptive) nogil
+    void team_set_processors(const int *numbers, int count) nogil
+    void team_forget_workers() nogil
     int CONVCORE_ABI3
     const char *CONVCORE_COMPILER
 
@@ -57,7 +66,9 @@ cdef int most_threads = 64
 
 cdef int limit = 1
 cdef double least_parallel_work = 0     # a region of fewer multiply-adds runs on one thread
-cdef bint forked = False        # a child of a process whose team was running: GNU OpenMP would hang
+# A child forked after parallel work has no threads: an OpenMP runtime would wait for them for ever,
+# our own pool starts new ones.
+cdef bint is_orphaned = False
 cdef bint team_started = False
 cdef bint forking = False       # between `before_fork` and what is called after the fork
 cdef long forker = 0            # the thread that forks, if any does
@@ -73,11 +84,15 @@ cdef set_threads_t blas_set = NULL
 cdef object find_blas = None    # called once, before the first region that calls BLAS
 
 
+cdef const convcore_team *team_functions() noexcept:
+    return team()
+
+
 cdef int thread_count(Py_ssize_t items, double work) noexcept:
     """Threads for `items` items of `work` multiply-adds in all; 1 where more would not pay."""
     global team_started
     cdef int size = limit
-    if forked or forking or work < least_parallel_work or CONVCORE_OPENMP_DATE == 0:
+    if is_orphaned or forking or work < least_parallel_work or CONVCORE_OPENMP_DATE == 0:
         return 1
     if items < size:
         size = <int>items
@@ -158,14 +173,36 @@ def set_limit(n_threads, least_work):
     global limit, least_parallel_work
     limit = min(n_threads, most_threads)
     least_parallel_work = least_work
+    team_set_limit(limit)
+
+
+def set_spin(idle_ns, join_ns, bint is_adaptive):
+    """Set how long threads spin before they sleep, in ns; no effect on a compiler's OpenMP runtime.
+
+    idle_ns: of a worker that waits for work.  join_ns: of a caller that waits for its workers.
+    is_adaptive: do not spin for a while after signs that other threads want the processors.
+    """
+    team_set_spin(idle_ns, join_ns, is_adaptive)
 
 
 def get_limit():
     """Return the most threads that a region may use.
 
-    That is 1 in a build without OpenMP, and in a child forked after parallel work.
+    That is 1 in a build without OpenMP, and where a compiler's OpenMP runtime cannot go on: in a
+    child forked after parallel work.
     """
-    return 1 if forked or CONVCORE_OPENMP_DATE == 0 else limit
+    return 1 if is_orphaned or CONVCORE_OPENMP_DATE == 0 else limit
+
+
+def set_processors(list numbers):
+    """Have workers that start from now on run on these processors; [] for those of their caller."""
+    cdef int[1024] known
+    cdef int count = 0
+    for number in numbers:
+        if 0 <= number < 1024:
+            known[count] = number
+            count += 1
+    team_set_processors(known, count)
 
 
 def set_blas_finder(finder):
@@ -200,14 +237,17 @@ def after_fork_in_parent():
 
 
 def after_fork_in_child():
-    """Give the child new locks, and one thread if the parent had an OpenMP team, not copied."""
-    global lock, gate, calling, forked, forking
+    """Give the child new locks and an empty pool of threads."""
+    global lock, gate, calling, is_orphaned, forking
     lock = PyThread_allocate_lock()
     gate = PyThread_allocate_lock()
     calling = PyThread_allocate_lock()
-    forked, forking = team_started, False
+    is_orphaned, forking = team_started and not CONVCORE_TEAM, False
+    team_forget_workers()
 
 
 def build():
-    """Return (OpenMP date or 0, built for the stable ABI, compiler)."""
-    return CONVCORE_OPENMP_DATE, bool(CONVCORE_ABI3), CONVCORE_COMPILER.decode()
+    """Return (OpenMP date or 0, has its own pool of threads, stable ABI, compiler)."""
+    return (
+        CONVCORE_OPENMP_DATE, bool(CONVCORE_TEAM), bool(CONVCORE_ABI3), CONVCORE_COMPILER.decode()
+    )

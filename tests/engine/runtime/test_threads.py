@@ -475,9 +475,13 @@ def test_child_forked_after_work_convolves_with_the_same_bits(parent_threads, ru
     blas = scipys_blas() if engine.runtime.threads.blas().limitable else None
     count = blas and blas.get_num_threads()
 
+    own_pool = engine.runtime.threads.build()[1]
+
     def child():
         assert convolve().tobytes() == expected
-        assert convcore.get_num_threads() == 1 or {parent_threads} == 1
+        assert convcore.get_num_threads() == ({parent_threads} if own_pool else 1)
+        if own_pool:  # it has started threads of its own
+            assert len(os.listdir("/proc/self/task")) >= {parent_threads}
         # Asking for more threads must not hang either.
         convcore.set_num_threads(4)
         assert convolve().tobytes() == expected
@@ -741,3 +745,134 @@ def test_first_product_without_descriptors_is_a_clear_error_and_the_next_works(r
     first, second = run_child(WITHOUT_DESCRIPTORS).splitlines()
     assert "BLAS" in first and "first use" in first
     assert second == "[3.0, 3.0, 3.0]"
+
+
+# How threads wait
+
+
+@pytest.mark.parametrize(
+    ("variables", "has_quota", "expected"),
+    [
+        ({}, False, (thread_settings.IDLE_SPIN, thread_settings.JOIN_SPIN, True)),
+        ({}, True, (0, 0, False)),
+        ({"OMP_WAIT_POLICY": "PASSIVE"}, False, (0, 0, False)),
+        ({"OMP_WAIT_POLICY": " active "}, True, (2**62, 2**62, False)),
+        ({"OMP_WAIT_POLICY": "nonsense"}, False, (100_000, 50_000, True)),
+        ({"GOMP_SPINCOUNT": "300000"}, False, (3_000_000, 3_000_000, False)),
+        ({"GOMP_SPINCOUNT": "0", "OMP_WAIT_POLICY": "active"}, False, (0, 0, False)),
+        ({"GOMP_SPINCOUNT": "infinity"}, False, (2**62, 2**62, False)),
+        ({"GOMP_SPINCOUNT": "-1"}, False, (100_000, 50_000, True)),
+        ({"KMP_BLOCKTIME": "200"}, False, (200_000_000, 200_000_000, False)),
+        ({"KMP_BLOCKTIME": "20us"}, False, (20_000, 20_000, False)),
+        ({"KMP_BLOCKTIME": "infinite"}, False, (2**62, 2**62, False)),
+        ({"KMP_BLOCKTIME": "0", "OMP_WAIT_POLICY": "active"}, False, (2**62, 2**62, False)),
+    ],
+)
+def test_the_users_openmp_variables_decide_how_threads_wait(variables, has_quota, expected):
+    assert thread_settings.spin_settings(variables, has_quota) == expected
+
+
+POOL = pytest.mark.skipif(
+    not thread_settings.build()[1], reason="the compiler's OpenMP runtime is used"
+)
+
+
+@POOL
+@pytest.mark.subprocess
+def test_idle_threads_sleep(run_child):
+    """A process that has stopped computing uses no CPU time."""
+    out = run_child(
+        with_prelude("""
+    import time
+    convcore.set_num_threads(4)
+    convolve()
+    time.sleep(0.05)
+    before = time.process_time()
+    time.sleep(0.5)
+    print(time.process_time() - before)
+    """)
+    )
+    assert float(out) < 0.1  # libgomp's would spin for some milliseconds, an endless spin for 1.5 s
+
+
+@POOL
+@pytest.mark.subprocess
+def test_callers_share_the_threads_of_the_process(run_child):
+    """Sixteen callers have the pool's three workers together, and the bits of one caller."""
+    run_child(
+        with_prelude("""
+    from concurrent.futures import ThreadPoolExecutor
+    convcore.set_num_threads(4)
+    expected = convolve().tobytes()
+    before = len(os.listdir("/proc/self/task"))
+    most = []
+
+    def work(_):
+        for _ in range(10):
+            assert convolve().tobytes() == expected
+            most.append(len(os.listdir("/proc/self/task")))
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(work, range(16)))
+    assert max(most) <= before + 16, (before, max(most))
+    """),
+        timeout=300,
+    )
+
+
+@POOL
+@pytest.mark.subprocess
+@pytest.mark.parametrize("name", ["OMP_PROC_BIND", "OMP_PLACES"])
+@pytest.mark.parametrize("first", ["convcore", "torch"])
+def test_binding_variables_leave_all_cpus(name, first, run_child, monkeypatch):
+    """Another library's OpenMP runtime binds the importing thread to one CPU, not the pool."""
+    pytest.importorskip(first)
+    monkeypatch.setenv(name, {"OMP_PROC_BIND": "true", "OMP_PLACES": "cores"}[name])
+    out = run_child(
+        f"import os; before = os.sched_getaffinity(0); import {first}\n"
+        + with_prelude("""
+    convolve()
+    workers = [os.sched_getaffinity(int(task)) for task in os.listdir("/proc/self/task")]
+    assert convcore.get_num_threads() == len(before), (convcore.get_num_threads(), before)
+    assert before in workers or len(before) == 1
+    print("done")
+    """)
+    )
+    assert out.split() == ["done"]
+
+
+@POOL
+@pytest.mark.subprocess
+def test_another_librarys_openmp_is_not_affected(run_child):
+    """convcore loads no OpenMP runtime, and changes no setting of one that is there."""
+    pytest.importorskip("torch")
+    run_child("""if True:
+    import torch, threadpoolctl
+    def runtimes():
+        return [
+            {name: info[name] for name in ("filepath", "num_threads")}
+            for info in threadpoolctl.threadpool_info() if info["user_api"] == "openmp"
+        ]
+    before = runtimes()
+    import numpy as np
+    import convcore
+    from convcore import engine
+    convcore.set_num_threads(3)
+    x, w = np.ones((2, 32, 40, 40), "float32"), np.ones((32, 32, 3, 3), "float32")
+    y = engine.conv_forward(x, w, padding=1)
+    z = torch.nn.functional.conv2d(torch.tensor(x), torch.tensor(w), padding=1)
+    assert np.allclose(y, z.numpy(), rtol=1e-4)
+    assert runtimes() == before, (runtimes(), before)
+    """)
+
+
+@POOL
+@pytest.mark.subprocess
+def test_no_openmp_runtime_is_loaded(run_child):
+    out = run_child("""if True:
+    import numpy as np
+    from convcore import engine
+    engine.conv_forward(np.ones((2, 32, 40, 40)), np.ones((32, 32, 3, 3)))
+    print([line for line in open("/proc/self/maps") if "omp" in line.rpartition("/")[2]])
+    """)
+    assert out.strip() == "[]"
