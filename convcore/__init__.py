@@ -32,7 +32,7 @@ Memory formats: shapes are always logical NCHW.  Memory is contiguous (NCHW) or 
 (NHWC), decided by the strides; names in kernels/ and engine/ end in _nchw or _nhwc.  A
 convolution's output is channels_last if its input or weight is; other operations keep the format.
 
-Threads and bits: a call runs in one OpenMP parallel region with BLAS on one thread in it.  Blocks
+Threads and bits: a call runs in parallel regions with BLAS on one thread in them.  Blocks
 depend on shapes alone and partial sums are added in a fixed order, so that results have the same
 bits for any number of threads.
 

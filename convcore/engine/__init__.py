@@ -10,7 +10,7 @@ Memory formats.  Shapes are always (N, C, *sizes).  Memory is contiguous (NCHW) 
 (NHWC), as the strides tell; a result is channels_last if one of its operands is.  Each format has
 kernels of its own: nothing is transposed first.
 
-Threads and bits.  A call starts one parallel region of at most `get_num_threads` threads, in which
+Threads and bits.  A call starts parallel regions of at most `get_num_threads` threads, in which
 BLAS is limited to one thread.  Work is cut by shape alone and partial sums are added in index
 order, so that the bits of a result do not depend on the number of threads.
 

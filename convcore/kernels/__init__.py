@@ -4,9 +4,10 @@ conv/ and layers/ have a .pyx a kernel, and the microkernels that it calls in C 
 once an instruction set; runtime/_isa.pyx chooses among these at import.  runtime/ has threads,
 memory, gemm and vectors.
 
-Threads run in one OpenMP parallel region a call, only in .pyx files, and share items whose edges
-depend on shape alone: results never depend on their number.  The engine allocates output and
-workspace before the region; inside, nothing allocates, raises or takes the GIL.
+Threads run in pranges, only in .pyx files, each prange one parallel region (runtime/team.h).  They
+share items whose edges depend on shape alone: results never depend on their number.  The engine
+allocates output and workspace before the region; inside, nothing allocates, raises or takes the
+GIL.
 """
 
 from importlib import import_module
