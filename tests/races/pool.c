@@ -8,6 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pthread.h>
+
+/* What Python does, which is not here. */
+static unsigned long PyThread_start_new_thread(void (*function)(void *), void *argument)
+{
+    pthread_t thread;
+    int failed = pthread_create(&thread, NULL, (void *(*)(void *))function, argument);
+    return failed || pthread_detach(thread) ? (unsigned long)-1 : 0;
+}
+
 #include "runtime/team.h"
 
 #undef __SANITIZE_THREAD__ /* shares are taken back here: no loop variable below is lastprivate */

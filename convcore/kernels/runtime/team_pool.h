@@ -32,7 +32,6 @@ is RUNNING, and its caller waits for that to end, so these may lie on the caller
 #include <unistd.h>
 
 #define MAX_WORKERS 63
-#define STACK_SIZE ((size_t)8 << 20)  /* of a worker, in bytes: address space, not memory */
 #define DESCHEDULED 400000            /* ns between two looks at the clock: another ran meanwhile */
 #define LATE_START 500000             /* ns from a wake-up to a start: the processors are taken */
 #define MIN_HOLD_OFF 2000000          /* ns without spinning after a sign of a busy machine ... */
@@ -75,8 +74,8 @@ static atomic_int n_workers;   /* that were started */
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int n_working;   /* threads in regions now, callers included */
 static atomic_int thread_limit = 1;
-static int64_t idle_spin, join_spin;  /* ns that a worker waits for work, a caller for workers */
-static bool adapts;                   /* whether signs of a busy machine stop the spinning */
+static atomic_llong idle_spin, join_spin;  /* ns: of a worker for work, of a caller for workers */
+static atomic_bool adapts;     /* whether signs of a busy machine stop the spinning */
 static bool is_bound;                 /* whether workers run on `allowed` only */
 static cpu_set_t allowed;
 static atomic_llong calm_at;          /* ns: no spinning before */
@@ -155,10 +154,13 @@ static void do_share(const share *work)
 
 /* ---- workers ---- */
 
-static void *work_forever(void *argument)
+static void work_forever(void *argument)
 {
     worker *me = argument;
     int offered, idle;
+    sigset_t all;
+    sigfillset(&all);  /* signals are for the threads that Python knows */
+    sigprocmask(SIG_SETMASK, &all, NULL);
     if (is_bound) sched_setaffinity(0, sizeof allowed, &allowed);
     for (;;) {
         offered = OFFERED;
@@ -186,32 +188,22 @@ static void *work_forever(void *argument)
         }
         if (atomic_load(&me->state) == SLEEPING) futex_wait(&me->state, SLEEPING);
     }
-    return NULL;
 }
 
-/* Start one more worker, which is RESERVED; NULL if there is no thread to be had. */
+/* Start one more worker, which is RESERVED; NULL if there is no thread to be had.  Python starts it:
+   pthread_create itself would ask for glibc 2.34 wherever it is linked with that or a later one. */
 static worker *start_worker(void)
 {
     worker *made = NULL;
-    pthread_attr_t attributes;
-    pthread_t thread;
-    sigset_t all, before;
     pthread_mutex_lock(&starting);
     int n = atomic_load(&n_workers);
     if (n < MAX_WORKERS && n < atomic_load(&thread_limit) - 1) {
         worker *next = &workers[n];
         atomic_store(&next->state, RESERVED);
-        pthread_attr_init(&attributes);
-        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-        pthread_attr_setstacksize(&attributes, STACK_SIZE);
-        sigfillset(&all);  /* signals are for the threads that Python knows */
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        if (pthread_create(&thread, &attributes, work_forever, next) == 0) {
+        if (PyThread_start_new_thread(work_forever, next) != (unsigned long)-1) {
             atomic_store(&n_workers, n + 1);
             made = next;
         }
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        pthread_attr_destroy(&attributes);
     }
     pthread_mutex_unlock(&starting);
     return made;
@@ -235,13 +227,16 @@ static worker *reserve_worker(void)
     return made;
 }
 
-static void offer(worker *to, const share *work)
+/* Offer a share to a worker that is RESERVED; return the offer's number. */
+static unsigned offer(worker *to, const share *work)
 {
-    to->offers++;
+    unsigned number = ++to->offers;
     to->work = *work;
     if (to->was_asleep) to->offered_at = now();
-    atomic_store(&to->state, OFFERED);
-    if (to->was_asleep) futex_wake(&to->state, 1);
+    bool was_asleep = to->was_asleep;
+    atomic_store(&to->state, OFFERED);  /* from here on the worker's fields may be another's */
+    if (was_asleep) futex_wake(&to->state, 1);
+    return number;
 }
 
 static void wait_until_finished(worker *who, unsigned the_offer)
@@ -284,8 +279,7 @@ static void team_parallel(void (*function)(void *), void *data, unsigned threads
     work.size = n + 1;
     for (int i = 0; i < n; i++) {
         work.number = i + 1;
-        offer(chosen[i], &work);
-        offers[i] = chosen[i]->offers;
+        offers[i] = offer(chosen[i], &work);
     }
     work.number = 0;
     do_share(&work);
@@ -349,7 +343,9 @@ static void team_set_limit(int threads) { atomic_store(&thread_limit, threads); 
 
 static void team_set_spin(int64_t idle, int64_t join, int is_adaptive)
 {
-    idle_spin = idle, join_spin = join, adapts = is_adaptive;
+    atomic_store(&idle_spin, idle);
+    atomic_store(&join_spin, join);
+    atomic_store(&adapts, is_adaptive);
     atomic_store(&calm_at, 0);
 }
 
