@@ -4,8 +4,9 @@
 reach the weights and hooks fire by node name.  `export` writes a net as a model.  `Backend` lets
 the standard's own tests run on convcore.
 
-- ``loading.py``: `load`; ``reading.py``: the file, and data that lies in files beside it;
-- ``building.py``: from a graph to a net; ``layers.py``: nodes that a layer of nn can do;
+- ``loading.py``: `load`; ``reading.py``: the file; ``external.py``: data in files beside it;
+- ``building.py``: from a graph to a net; ``scope.py``: the names that its nodes see;
+- ``layers.py``: nodes that a layer of nn can do;
 - ``graph.py``, ``nodes.py``: the net and its modules; ``naming.py``: their names;
 - ``operators/``: a function for each operator, a family a file;
 - ``exporting.py``: a net as a model; ``recording.py``: one run of it as nodes;

@@ -33,7 +33,8 @@ class Prepared(BackendRep):
             values = {name: _value(each) for name, each in inputs.items()}
         else:
             given = inputs if isinstance(inputs, list | tuple) else [inputs]
-            values = dict(zip(self.net.input_names, map(_value, given), strict=False))
+            names = (*self.net.input_names, *self.net.optional_names)
+            values = dict(zip(names, map(_value, given), strict=False))
         absent = dict.fromkeys(self.net.input_names)
         with no_grad():
             return tuple(map(_array, self.net.run({**absent, **values})))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,17 +10,42 @@ import numpy as np
 
 from convcore import Tensor, nn
 from convcore._reads import is_static, mark_static
-from convcore.onnx.naming import distinct, identifier
+from convcore.func import functional_call
+from convcore.onnx.errors import FAULTS_OF_NODES, OnnxError, error_of_node, is_own_error
+from convcore.onnx.naming import distinct, identifier, quoted
+from convcore.onnx.nodes import Node, Operation
 from convcore.onnx.values import Value, value_of
 
 
 class Step(NamedTuple):
-    """One call: a module's name, the names of its inputs and outputs, and which are let go."""
+    """One call of a module.
+
+    Attributes
+    ----------
+    module : str
+        Its name.
+    inputs, outputs : tuple of str
+        Names of values.
+    replaceable : tuple of (str, str)
+        Names of the module's parameters and buffers, each with the name of a value that the caller
+        may give in its place.
+    released : tuple of str
+        Names of values that no later step needs.
+    """
 
     module: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    replaceable: tuple[tuple[str, str], ...] = ()
     released: tuple[str, ...] = ()
+
+
+class Folded(NamedTuple):
+    """A node computed at load time, again where the caller replaces one of its inputs."""
+
+    operation: Operation
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
 
 
 class Graph(nn.Module):
@@ -38,11 +64,19 @@ class Graph(nn.Module):
         Names in the graph.
     constants : dict of str to value
         What nodes take besides inputs, weights and other nodes' outputs.
+    results : sequence of str, optional
+        Names of the outputs' values, where they are others than the outputs' names.
+    optional : sequence of str
+        Names of inputs that have a default among the constants.
+    folded : sequence of Folded
+        Computed from these defaults.
 
     Attributes
     ----------
     input_names, output_names : tuple of str
         The graph's own names, in order.
+    optional_names : tuple of str
+        Of inputs with a default, which forward takes after the others.
     metadata : dict of str to str
         What the model's file says of it besides the graph: classes' names, an author.
     captured_names : tuple of str
@@ -59,6 +93,9 @@ class Graph(nn.Module):
         inputs: Sequence[str],
         outputs: Sequence[str],
         constants: Mapping[str, Value],
+        results: Sequence[str] | None = None,
+        optional: Sequence[str] = (),
+        folded: Sequence[Folded] = (),
     ) -> None:
         super().__init__()
         for name, module in modules.items():
@@ -67,7 +104,9 @@ class Graph(nn.Module):
         self.metadata: dict[str, str] = {}
         self.constants = dict(constants)
         _mark(self.constants.values())
-        self.steps = with_releases(steps, self.output_names)
+        self.optional_names, self._folded = tuple(optional), tuple(folded)
+        self._results = tuple(outputs if results is None else results)
+        self.steps = with_releases(steps, self._results)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return the graph's output, or a tuple of them.
@@ -88,10 +127,22 @@ class Graph(nn.Module):
     def run(self, given: Mapping[str, Value]) -> list[Value]:
         """Return all outputs for values by their names in the graph."""
         values = {**self.constants, **given}
-        for name, inputs, outputs, released in self.steps:
+        replaced = given.keys() & self.optional_names if self.optional_names else set()
+        if replaced:
+            values |= self._folded_again(values, replaced)
+        for name, inputs, outputs, replaceable, released in self.steps:
             module: Any = self._modules[name]  # of any class, once layers were fused
             taken = [values[each] if each else None for each in inputs]
-            result = module(*taken)
+            try:
+                if replaced and (own := {k: values[v] for k, v in replaceable if v in replaced}):
+                    result = _call_with(name, module, own, taken)
+                else:
+                    result = module(*taken)
+            except FAULTS_OF_NODES as error:
+                if not is_own_error(module, error):
+                    raise
+                node = getattr(module, "description", "") or f"node {quoted(name)}"
+                raise error_of_node(node, error) from error
             results = (result,) if len(outputs) == 1 else result
             if _gives_static(getattr(module, "op_type", ""), taken):
                 _mark(results)
@@ -101,11 +152,26 @@ class Graph(nn.Module):
         # A constant is the model's own: what is done to a result must not change it.
         return [
             values[name].clone() if isinstance(self.constants.get(name), Tensor) else values[name]
-            for name in self.output_names
+            for name in self._results
         ]
 
+    def _folded_again(self, values: Mapping[str, Value], replaced: set[str]) -> dict[str, Value]:
+        """Return the values that follow from replaced constants, and add their names to those."""
+        new: dict[str, Value] = {}
+        known = ChainMap(new, dict(values))
+        for operation, inputs, outputs in self._folded:
+            if replaced.intersection(inputs):
+                taken = [known[each] if each else None for each in inputs]
+                try:
+                    result = operation(*taken)
+                except FAULTS_OF_NODES as error:
+                    raise error_of_node(operation.description, error) from error
+                new.update(zip(outputs, (result,) if len(outputs) == 1 else result, strict=False))
+                replaced.update(outputs)
+        return new
+
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Value]:
-        taken = (*self.input_names, *self.captured_names)
+        taken = (*self.input_names, *self.captured_names, *self.optional_names)
         if len(args) > len(taken):
             raise TypeError(f"forward() takes the {len(taken)} inputs {taken}, got {len(args)}")
         given = dict(zip(taken, args, strict=False))
@@ -116,13 +182,24 @@ class Graph(nn.Module):
                 reason = "unknown" if name is None else "given twice"
                 raise TypeError(f"forward(): input {key!r} is {reason}; inputs are {list(names)}")
             given[name] = value
-        missing = [key for key, name in names.items() if name not in given]
+        needed = taken[: len(taken) - len(self.optional_names)]
+        missing = [key for key, name in names.items() if name in needed and name not in given]
         if missing:
             raise TypeError(f"forward(): missing inputs {missing}")
         return {
             name: value_of(value) if isinstance(value, np.ndarray) else value
             for name, value in given.items()
+            if value is not None or name in needed
         }
+
+
+def _call_with(name: str, module: Any, tensors: dict[str, Value], inputs: Sequence[Value]) -> Any:
+    """Call a node's module with other tensors in the place of its own."""
+    if not isinstance(module, Node):
+        raise OnnxError(
+            f"node {quoted(name)}: an optimized net has its {', '.join(tensors)} built in"
+        )
+    return functional_call(module, tensors, tuple(inputs))
 
 
 # What is known of a tensor without its elements.

@@ -10,6 +10,8 @@ from convcore import Tensor, nn
 from convcore.onnx import nodes
 from convcore.onnx.values import Value, is_differentiable
 
+# Names of a layer's tensors, by the positions of the node's inputs.
+LAYER_TENSORS = ("", "weight", "bias", "running_mean", "running_var")
 _CONVOLUTIONS: dict[int, Any] = {3: nodes.Conv1d, 4: nodes.Conv2d, 5: nodes.Conv3d}
 
 

@@ -17,13 +17,15 @@ def load(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> Graph:
     Parameters
     ----------
     model : path, bytes or onnx.ModelProto
-        Data in other files is read only from below the model's folder.
+        Data in other files is read only from below the model's folder; where the model is a link,
+        also from below the folder of the file that it leads to.
 
     Returns
     -------
     Graph
         A Module.  Its forward takes the graph's inputs in order or by name.  Constant arrays of
-        floats that convolutions, norms, products and sums take are parameters.
+        floats that convolutions, norms, products and sums take are parameters.  Inputs that have an
+        initializer are optional (from the format's IR version 4 on; before, they are constants).
 
     Raises
     ------
@@ -48,4 +50,4 @@ def load(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> Graph:
     >>> net(convcore.tensor([-1.0, 0.0, 2.0]))
     tensor([0., 0., 2.])
     """
-    return build_model(read_model(model)).eval()
+    return build_model(*read_model(model)).eval()

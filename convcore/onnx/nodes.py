@@ -6,10 +6,12 @@ Convolutions, batch norms and activations that a layer of ``nn`` can do are that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from convcore import nn
+from convcore._text import printable
+from convcore.onnx.errors import pass_on
 from convcore.onnx.operators import OPERATORS
 from convcore.onnx.operators.control_flow import CONTROL_FLOW, call
 from convcore.onnx.values import Value
@@ -23,9 +25,11 @@ class Node(nn.Module):
     onnx_name : str
         The node's name in the graph, perhaps empty.
     op_type : str
+    description : str
+        The operator with its version, and the node, for messages.
     """
 
-    onnx_name = op_type = ""
+    onnx_name = op_type = description = ""
 
     def extra_repr(self) -> str:
         """Return the layer's settings, if it has any, and the node's name in the graph."""
@@ -51,7 +55,7 @@ class Called(Node):
         raise NotImplementedError
 
     def _get_name(self) -> str:
-        return self.op_type
+        return printable(self.op_type)
 
 
 class Operation(Called):
@@ -99,8 +103,8 @@ class Subgraphs(Called):
     options : dict
     bodies : dict of str to Graph
         By the attribute's name.
-    captured : sequence of str
-        Names in the graph outside that the bodies use; their values follow the node's inputs.
+    captured : dict of str to sequence of int
+        Which of the values that follow the node's inputs each body takes from the graph outside.
     """
 
     def __init__(
@@ -108,32 +112,37 @@ class Subgraphs(Called):
         function: Callable[..., Any],
         options: Mapping[str, Any],
         bodies: Mapping[str, nn.Module],
-        captured: tuple[str, ...],
+        captured: Mapping[str, Sequence[int]],
     ) -> None:
         super().__init__()
-        self.function, self.options, self.captured = function, dict(options), captured
-        self._bodies = tuple(bodies)
+        self.function, self.options, self._captured = function, dict(options), dict(captured)
+        self._n_captured = len({k for each in captured.values() for k in each})
         for name, body in bodies.items():
             self.add_module(name, body)
 
     def forward(self, *inputs: Value) -> Any:
         """Return what the operator computes."""
-        own = len(inputs) - len(self.captured)
-        outside = dict(zip(self.captured, inputs[own:], strict=True))
-        bodies = {name: self._body(name, outside) for name in self._bodies}
+        own = len(inputs) - self._n_captured
+        bodies = {
+            name: self._body(name, [inputs[own + k] for k in captured])
+            for name, captured in self._captured.items()
+        }
         return self.function(*inputs[:own], **self.options, **bodies)  # type: ignore[misc]
 
     def _function_of(self, op_type: str) -> Callable[..., Any]:
         return CONTROL_FLOW.get(op_type, call)
 
-    def _body(self, name: str, outside: dict[str, Value]) -> Callable[..., list[Value]]:
+    def _body(self, name: str, outside: Sequence[Value]) -> Callable[..., list[Value]]:
         graph: Any = self._modules[name]
 
         def run(*args: Value) -> list[Value]:
             count = len(graph.input_names)
             own = (*args, *(None,) * (count - len(args)))[:count]
-            # Called as a module, so that its hooks fire.
-            result = graph(*own, *(outside[each] for each in graph.captured_names))
+            try:  # called as a module, so that its hooks fire
+                result = graph(*own, *outside)
+            except Exception as error:
+                pass_on(error)
+                raise
             return [result] if len(graph.output_names) == 1 else list(result)
 
         return run

@@ -11,10 +11,12 @@ from onnx import external_data_helper, helper
 
 from convcore import Tensor
 from convcore._hints import hinted
+from convcore._text import printable
 from convcore.autograd import no_grad
 from convcore.onnx.building import build_model
 from convcore.onnx.graph import Graph
 from convcore.onnx.inputs import Inputs, as_call
+from convcore.onnx.reading import read_model
 from convcore.serialization.replacing import writing
 
 # Data in other files starts at whole pages, so that readers can map them into memory.
@@ -52,7 +54,7 @@ class ONNXProgram:
     def __repr__(self) -> str:
         graph, (opset, *_) = self.model_proto.graph, self.model_proto.opset_import
         return (
-            f"ONNXProgram({graph.name}, opset {opset.version}: "
+            f"ONNXProgram({printable(graph.name)}, opset {opset.version}: "
             f"{_described(graph.input)} -> {_described(graph.output)})"
         )
 
@@ -65,7 +67,7 @@ class ONNXProgram:
         """Return the model's outputs for the arguments of the net."""
         values = self._inputs.tensors(*as_call(args, kwargs))
         if self._net is None:
-            self._net = build_model(self.model_proto).eval()
+            self._net = build_model(*read_model(self.model_proto)).eval()
         with no_grad():
             found = self._net(*values)
         return found if isinstance(found, tuple) else (found,)
@@ -162,9 +164,9 @@ def _described(values: Iterable[onnx.ValueInfoProto]) -> str:
     for each in values:
         kind = each.type.tensor_type
         sizes = [
-            d.dim_param or (str(d.dim_value) if d.HasField("dim_value") else "?")
+            printable(d.dim_param) or (str(d.dim_value) if d.HasField("dim_value") else "?")
             for d in kind.shape.dim
         ]
         dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type).name
-        texts.append(f"{each.name} {dtype}[{', '.join(sizes)}]")
+        texts.append(f"{printable(each.name)} {dtype}[{', '.join(sizes)}]")
     return ", ".join(texts)

@@ -1,4 +1,4 @@
-"""ONNX files: parsed, checked, and their external data read from below the model's folder."""
+"""ONNX files: parsed and checked, with the data that lie in files beside them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from convcore.onnx.errors import OnnxError
+from convcore.onnx.external import ExternalData, is_external
 
 
-def read_model(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model as a protocol buffer with all its data.
+def read_model(
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+) -> tuple[onnx.ModelProto, ExternalData]:
+    """Return a model as a protocol buffer, and its data in other files.
 
     Parameters
     ----------
     model : path, bytes or ModelProto
-        Is not changed.
 
     Raises
     ------
@@ -37,7 +39,7 @@ def read_model(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> onnx.
             f"got {type(model).__name__}"
         )
     path = Path(model)
-    return _checked(_parsed(path.read_bytes(), str(path)), path.parent)
+    return _checked(_parsed(path.read_bytes(), str(path)), path)
 
 
 def _parsed(data: bytes, what: str) -> onnx.ModelProto:
@@ -49,18 +51,12 @@ def _parsed(data: bytes, what: str) -> onnx.ModelProto:
     return proto
 
 
-def _checked(proto: onnx.ModelProto, folder: Path | None) -> onnx.ModelProto:
+def _checked(proto: onnx.ModelProto, path: Path | None) -> tuple[onnx.ModelProto, ExternalData]:
     if not proto.opset_import and not proto.graph.node and not proto.graph.output:
         raise OnnxError("this is no ONNX model: it has neither nodes nor an opset")
-    external = [t for t in _tensors_of_model(proto) if t.data_location == onnx.TensorProto.EXTERNAL]
-    if external:
-        copy = onnx.ModelProto()
-        copy.CopyFrom(proto)
-        proto = copy
-        for tensor in _tensors_of_model(proto):
-            if tensor.data_location == onnx.TensorProto.EXTERNAL:
-                _read_external(tensor, folder)
-    return proto
+    external = ExternalData(path)
+    external.check(each for each in _tensors_of_model(proto) if is_external(each))
+    return proto, external
 
 
 def _tensors_of_model(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
@@ -89,36 +85,3 @@ def _tensors_of_attributes(
             yield from _tensors_of_graph(attribute.g)
         for graph in attribute.graphs:
             yield from _tensors_of_graph(graph)
-
-
-def _read_external(tensor: onnx.TensorProto, folder: Path | None) -> None:
-    """Move a tensor's external data into the model."""
-    if folder is None:
-        raise OnnxError(f"tensor {tensor.name!r} lies in another file: load the model by its path")
-    entries = {entry.key: entry.value for entry in tensor.external_data}
-    location = entries.get("location", "")
-    try:
-        path = (folder / location).resolve()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise OnnxError(f"tensor {tensor.name!r}: external data {location!r}: {error}") from error
-    if not location or not path.is_relative_to(folder.resolve()):
-        raise OnnxError(
-            f"tensor {tensor.name!r} asks for the file {location!r}, "
-            "which is not below the model's folder"
-        )
-    try:
-        offset, length = int(entries.get("offset", 0)), int(entries.get("length", -1))
-        size = path.stat().st_size
-    except (OSError, ValueError) as error:
-        raise OnnxError(f"tensor {tensor.name!r}: external data {location!r}: {error}") from error
-    length = size - offset if length < 0 else length
-    if not path.is_file() or offset < 0 or offset + length > size:
-        raise OnnxError(
-            f"tensor {tensor.name!r}: bytes {offset} to {offset + length} "
-            f"are not in {location!r}, which has {size}"
-        )
-    with path.open("rb") as file:
-        file.seek(offset)
-        tensor.raw_data = file.read(length)
-    tensor.ClearField("data_location")
-    tensor.ClearField("external_data")

@@ -12,6 +12,8 @@ import convcore
 from convcore import Tensor
 from convcore._reads import is_static, mark_static
 from convcore.onnx.errors import OnnxError
+from convcore.onnx.external import ExternalData, is_external
+from convcore.onnx.naming import quoted
 
 # What flows between nodes: a tensor; an array of strings or of small floats; a sequence; nothing.
 Value = Any
@@ -43,7 +45,7 @@ def _bfloat16(array: np.ndarray) -> np.ndarray:
     return array.astype(helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16))
 
 
-def constant_of(proto: TensorProto) -> Value:
+def constant_of(proto: TensorProto, external: ExternalData | None = None) -> Value:
     """Return a stored tensor as a value.
 
     Raises
@@ -51,12 +53,15 @@ def constant_of(proto: TensorProto) -> Value:
     OnnxError
         Its data does not fit its shape, or its type is unknown.
     """
-    if proto.data_location == TensorProto.EXTERNAL:
-        raise OnnxError(f"tensor {proto.name!r} lies in another file")
     try:
-        value = value_of(numpy_helper.to_array(proto))
+        if is_external(proto):
+            value = value_of((external or ExternalData()).array(proto))
+        else:
+            value = value_of(numpy_helper.to_array(proto))
+    except OnnxError:
+        raise
     except (ValueError, TypeError, KeyError, OSError) as error:
-        raise OnnxError(f"tensor {proto.name!r} cannot be read: {error}") from error
+        raise OnnxError(f"tensor {quoted(proto.name)} cannot be read: {error}") from error
     if isinstance(value, Tensor):
         mark_static(value)
     return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from convcore._text import printable
 from convcore.cli.errors import UsageError, lacking, require_extra
 
 
@@ -12,11 +13,12 @@ def open_model(file: str) -> tuple[Any, list[Any]]:
     """Return the net of a file, and what the file says of its inputs."""
     require_extra("onnx", "onnx")
     from convcore import onnx
+    from convcore.onnx.building import build_model
     from convcore.onnx.reading import read_model
 
     try:
-        proto = read_model(file)
-        net = onnx.load(proto)
+        proto, external = read_model(file)
+        net = build_model(proto, external)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}") from None
     except onnx.OnnxError as error:
@@ -29,7 +31,7 @@ def open_with_zeros(file: str, sizes: tuple[int, ...] | None) -> tuple[Any, tupl
     """Return the net of a file, and zeros for its inputs: of these sizes, or of the graph's own."""
     net, infos = open_model(file)
     if sizes is not None and len(infos) != 1:
-        names = ", ".join(net.input_names) or "none"
+        names = ", ".join(map(printable, net.input_names)) or "none"
         raise UsageError(f"sizes are for nets of one input; those of {file}: {names}")
     return net, tuple(_zeros(file, info, sizes) for info in infos)
 
@@ -50,7 +52,9 @@ def first_of(names: Sequence[str]) -> str:
 def axes_of(info: Any) -> list[int | str]:
     """Return an input's sizes; a name, or "?", where one is free."""
     dims = info.type.tensor_type.shape.dim  # some exporters write -1 where a size is free
-    return [each.dim_value if each.dim_value > 0 else each.dim_param or "?" for each in dims]
+    return [
+        each.dim_value if each.dim_value > 0 else printable(each.dim_param) or "?" for each in dims
+    ]
 
 
 def _zeros(file: str, info: Any, sizes: tuple[int, ...] | None) -> Any:

@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     results = _called(arguments, net, inputs, resize_hint(arguments.input, axes, arguments.size))
     named = dict(zip(net.output_names, results, strict=True))
     for name, result in named.items():
-        print(f"\n{name}: {_kind(result)}")
+        print(f"\n{printable(name)}: {_kind(result)}")
         for line in _largest(result, arguments.top, labels):
             print(f"  {line}")
     if arguments.output is not None:
@@ -198,7 +198,7 @@ def _narrowed(array: Any, dtype: Any, name: str) -> Any:
             f"input {name!r} is {dtype.name}, which cannot hold {array[lost].flat[0]} of an array "
             f"of {array.dtype.name}"
         )
-    print(f"{name}: {array.dtype.name} taken as {dtype.name}")
+    print(f"{printable(name)}: {array.dtype.name} taken as {dtype.name}")
     return cast
 
 

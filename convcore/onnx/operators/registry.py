@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 
@@ -30,11 +31,16 @@ class Operator:
 
     def options(self, given: dict[str, Any], version: int, outputs: int) -> dict[str, Any]:
         """Return the attributes that the function takes."""
-        known = inspect.signature(self.function).parameters
+        known = _parameters(self.function)
         wanted = {"version": version, "outputs": outputs}
         if not any(each.kind is each.VAR_KEYWORD for each in known.values()):
             given = {name: value for name, value in given.items() if name in known}
         return given | {name: value for name, value in wanted.items() if name in known}
+
+
+@cache
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(function).parameters
 
 
 OPERATORS: dict[str, Operator] = {}

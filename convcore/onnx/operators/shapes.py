@@ -80,6 +80,8 @@ def unsqueeze(x: Value, which: Value = None, *, axes: list[int] | None = None) -
     """Return the tensor with axes of size 1 at these places of the result."""
     chosen = _axes(which, axes) or []
     places = {axis_of(a, x.ndim + len(chosen)) for a in chosen}
+    if len(places) < len(chosen):
+        raise OnnxError(f"Unsqueeze: axes {chosen} of {x.ndim + len(chosen)} have one axis twice")
     sizes = iter(x.shape)
     return x.reshape([1 if a in places else next(sizes) for a in range(x.ndim + len(chosen))])
 
