@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 
 from convcore.onnx.operators.registry import operator
+from convcore.onnx.operators.regular_expressions import RegularExpression
 from convcore.onnx.values import Value, value_of
 
 
@@ -39,7 +39,8 @@ def string_concat(a: Value, b: Value) -> Value:
 @operator("RegexFullMatch")
 def regex_full_match(x: Value, *, pattern: str) -> Value:
     """Return which strings match a pattern from end to end."""
-    found = [re.fullmatch(pattern, str(s)) is not None for s in np.ravel(x)]
+    expression = RegularExpression(pattern)
+    found = [expression.full_match(str(s)) for s in np.ravel(x)]
     return value_of(np.array(found, bool).reshape(np.shape(x)))
 
 
