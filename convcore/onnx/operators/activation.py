@@ -37,7 +37,7 @@ def prelu(x: Value, slope: Value, *, version: int) -> Value:
 @operator("ThresholdedRelu")
 def thresholded_relu(x: Value, *, alpha: float) -> Value:
     """Return x where it is above alpha, else 0."""
-    return F.threshold(x, alpha, 0.0)
+    return convcore.where(x > alpha, x, convcore.zeros_like(x))
 
 
 @operator("Elu")
@@ -48,8 +48,10 @@ def elu(x: Value, *, alpha: float) -> Value:
 
 @operator("Celu")
 def celu(x: Value, *, alpha: float) -> Value:
-    """Return the continuously differentiable ELU."""
-    return F.celu(x, alpha)
+    """Return max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)."""
+    if alpha > 0:
+        return F.celu(x, alpha)
+    return convcore.clamp(x, min=0) + convcore.clamp(alpha * convcore.expm1(x / alpha), max=0)
 
 
 @operator("Selu")

@@ -59,6 +59,11 @@ def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.power(a, b).astype(a.dtype)
 
 
+def _sign(x: Value) -> Value:
+    """Return the sign of each element, and NaN for NaN."""
+    return convcore.where(x == x, convcore.sign(x), x)
+
+
 _UNARY: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "Abs": (convcore.abs, np.abs),
     "Acos": (convcore.acos, np.arccos),
@@ -80,7 +85,7 @@ _UNARY: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "Not": (convcore.logical_not, np.logical_not),
     "Reciprocal": (convcore.reciprocal, np.reciprocal),
     "Round": (convcore.round, np.round),
-    "Sign": (convcore.sign, np.sign),
+    "Sign": (_sign, np.sign),
     "Sin": (convcore.sin, np.sin),
     "Sinh": (convcore.sinh, np.sinh),
     "Sqrt": (convcore.sqrt, np.sqrt),

@@ -30,10 +30,10 @@ def gemm(
     transB: int = 0,
     broadcast: int = 1,
 ) -> Value:
-    """Return alpha * A @ B + beta * C."""
+    """Return alpha * A @ B + beta * C; a C of NaN or infinity does not count where beta is 0."""
     y = product(a.t() if transA else a, b.t() if transB else b)
     y = y if alpha == 1 else (alpha * y).to(a.dtype)
-    if c is None:
+    if c is None or beta == 0:
         return y
     return y + (c if beta == 1 else (beta * c).to(a.dtype))
 
