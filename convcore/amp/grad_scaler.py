@@ -63,8 +63,8 @@ class GradScaler:
         self._growth_interval = growth_interval
         self._is_used = False  # whether anything was scaled
         # The optimizers unscaled since `update`: whether all was finite, None without a gradient
-        self._found: dict[int, bool | None] = {}
-        self._stepped: set[int] = set()
+        self._found: dict[Any, bool | None] = {}  # by optimizer
+        self._stepped: set[Any] = set()
 
     def is_enabled(self) -> bool:
         """Return whether anything is scaled."""
@@ -99,9 +99,9 @@ class GradScaler:
         if not self._enabled:
             return
         self._check_used("unscale_")
-        if id(optimizer) in self._stepped:
+        if optimizer in self._stepped:
             raise RuntimeError("unscale_() is being called after step().")
-        if id(optimizer) in self._found:
+        if optimizer in self._found:
             raise RuntimeError(
                 "unscale_() has already been called on this optimizer since the last update()."
             )
@@ -112,7 +112,7 @@ class GradScaler:
                     if parameter.grad is not None:
                         parameter.grad.mul_(1.0 / self._scale)
                         finite = finite is not False and bool(isfinite(parameter.grad).all())
-        self._found[id(optimizer)] = finite
+        self._found[optimizer] = finite
 
     def _check_used(self, method: str) -> None:
         """Raise unless something was scaled: what is divided, or taken for finite, was not."""
@@ -137,15 +137,15 @@ class GradScaler:
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         self._check_used("step")
-        if id(optimizer) in self._stepped:
+        if optimizer in self._stepped:
             raise RuntimeError("step() has already been called since the last update().")
-        if id(optimizer) not in self._found:
+        if optimizer not in self._found:
             self.unscale_(optimizer)
-        finite = self._found[id(optimizer)]
+        finite = self._found[optimizer]
         if finite is None:
             raise AssertionError("No inf checks were recorded for this optimizer.")
         result = optimizer.step(*args, **kwargs) if finite else None
-        self._stepped.add(id(optimizer))
+        self._stepped.add(optimizer)
         return result
 
     def update(self, new_scale: Any = None) -> None:

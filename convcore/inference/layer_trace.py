@@ -90,7 +90,7 @@ class Trace:
         self._runs: list[Run] = []
         self._inputs: list[Output | None] = []
         # By the layer's id; calls that left no trace in the graph count too.
-        self._calls: Counter[int] = Counter()
+        self._calls: Counter[Module] = Counter()
         handles = []
         for module in model.modules():
             if isinstance(module, layers):
@@ -116,7 +116,7 @@ class Trace:
 
     def _after(self, module: Module, args: tuple[Any, ...], output: Any) -> None:
         source, result = self._inputs.pop(), _source(output)
-        self._calls[id(module)] += 1
+        self._calls[module] += 1
         if result is not None:
             self._runs.append(Run(module, source, result))
 
@@ -126,7 +126,7 @@ class Trace:
 
     def calls(self, layer: Module) -> int:
         """Return how often a layer was called."""
-        return self._calls[id(layer)]
+        return self._calls[layer]
 
     def follower(self, run: Run) -> Run | None:
         """Return the call that consumed the output of another, if it is the only consumer."""

@@ -67,7 +67,7 @@ class Constants:
     def __init__(self, model: Module, input: Tensor) -> None:
         self._input = input
         self._own = {
-            id(one)
+            one
             for module in model.modules()
             for one in (*module._buffers.values(), *vars(module).values())
             if isinstance(one, Tensor)
@@ -96,7 +96,7 @@ class Constants:
         return False
 
     def __contains__(self, tensor: Tensor) -> bool:
-        if id(tensor) in self._own or is_static(tensor):
+        if tensor in self._own or is_static(tensor):
             return True
         return tensor._view is not None and tensor._view.base in self
 

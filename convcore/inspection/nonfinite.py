@@ -103,7 +103,7 @@ class find_nan:
         self._watching = overrides.watching(self._called)
         self._names = {} if model is None else {m: name for name, m in model.named_modules()}
         named = () if model is None else (*model.named_parameters(), *model.named_buffers())
-        self._tensors = {id(tensor): name for name, tensor in named}
+        self._tensors = {tensor: name for name, tensor in named}
 
     def __enter__(self) -> find_nan:
         if self._thread is not None:
@@ -168,7 +168,7 @@ class find_nan:
 
     def _ranges(self, given: Iterable[Tensor]) -> list[_Range]:
         """Return what tensors have, under the net's names for them."""
-        return [_Range(tensor, self._tensors.get(id(tensor), "")) for tensor in given]
+        return [_Range(tensor, self._tensors.get(tensor, "")) for tensor in given]
 
     def _look_at(
         self, where: _Where, results: Iterable[Tensor], given: list, args: tuple, start: int

@@ -143,7 +143,8 @@ class Recorder(TorchFunctionMode):
         self.earlier: list[dict[tuple[int, int], list[tuple[int, ...]]]] = []
         self.written: dict[Any, str] = {}
         self._event = (0, 0)
-        self._shapes: dict[int, list[tuple[int, ...]]] = {}  # of tensors in the earlier runs
+        # Of tensors in the earlier runs, with the tensors, so that no id is used again.
+        self._shapes: dict[int, tuple[Tensor, list[tuple[int, ...]]]] = {}
         self._origin = ""  # of the call that is being recorded
 
     def results(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
@@ -185,11 +186,11 @@ class Recorder(TorchFunctionMode):
         earlier = [log.get(self._event, []) for log in self.earlier]
         if earlier and all(list(map(len, each)) == list(map(len, shapes)) for each in earlier):
             for place, each in enumerate(given):
-                self._shapes[id(each)] = [found[place] for found in earlier]
+                self._shapes[id(each)] = each, [found[place] for found in earlier]
 
     def sizes(self, value: Tensor) -> Any:
         """Return the shape of a tensor of the present call, in which free sizes are FreeSizes."""
-        shapes = self._shapes.get(id(value))
+        _, shapes = self._shapes.get(id(value), (value, None))
         if shapes is None or not self.is_computed(value):
             return value.shape
         return sizes_at(value, self._names[id(value)], shapes)
@@ -203,7 +204,7 @@ class Recorder(TorchFunctionMode):
 
     def keeps(self, value: Tensor, axis: int, size: int) -> bool:
         """Return whether an axis of a tensor of the present call has a size, in each run."""
-        shapes = self._shapes.get(id(value)) or [tuple(array_of(value).shape)]
+        _, shapes = self._shapes.get(id(value), (value, [tuple(array_of(value).shape)]))
         return tuple(shape[axis] for shape in shapes) == values_of(size, len(shapes))
 
     def _run(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -89,3 +89,10 @@ def test_steps_out_of_order_are_refused_as_by_pytorch(torch, order):
 
 def test_a_second_step_before_an_update_does_not_take_scaled_gradients():
     assert misused(convcore, "bsbs").startswith("RuntimeError: step() has already been called")
+
+
+def test_a_freed_optimizers_step_is_not_a_new_ones():
+    scaler, weight = amp.GradScaler("cpu"), convcore.nn.Parameter(convcore.ones(1))
+    for _ in range(30):
+        scaler.scale(weight.sum()).backward()
+        scaler.step(convcore.optim.SGD([weight], lr=0.0))

@@ -417,3 +417,13 @@ def test_sparse_initialisation_is_pytorchs(torch):
     check(torch, lambda lib: lib.nn.init.sparse_(lib.empty(5, 4), 0.3), 1e-6)
     zeros = (nn.init.sparse_(convcore.empty(5, 4), 0.3).numpy() == 0).sum(0)
     assert (zeros == 2).all()
+
+
+def test_cached_weights_are_those_of_their_own_module():
+    with nn.utils.parametrize.cached():
+        for k in range(30):
+            layer = nn.Linear(1, 1, bias=False)
+            layer.weight.data.fill_(k)
+            nn.utils.parametrize.register_parametrization(layer, "weight", nn.Identity())
+            assert layer.weight.item() == k
+            del layer

@@ -61,7 +61,7 @@ class _Recorder:
         self._nesting = Nesting()
         self._counts: Counter[str] = Counter()
         self._makers: dict[int, int] = {}  # id of a tensor -> the call that made it
-        self._weights = {id(one) for one in (*model.parameters(), *model.buffers())}
+        self._weights = {*model.parameters(), *model.buffers()}
         self._kept: list[Tensor] = []  # an id stays a tensor's own as long as the tensor lives
 
     def enter(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
@@ -118,7 +118,7 @@ class _Recorder:
         call = Call(len(self.calls), name, type, parent)
         tensors = [tensor for _, tensor in leaves("", given)]
         call.given = [list(tensor.shape) for tensor in tensors]
-        known = (self._makers.get(id(one)) for one in tensors if id(one) not in self._weights)
+        known = (self._makers.get(id(one)) for one in tensors if one not in self._weights)
         call.inputs = sorted({INPUT if one is None else one for one in known})
         if parent is not None:
             self.calls[parent].children.append(call.number)

@@ -25,9 +25,9 @@ __all__ = [
     "type_before_parametrizations",
 ]
 
-# Inside `cached`: how deep, and (id of the module, name) -> the computed tensor.
+# Inside `cached`: how deep, and (module, name) -> the computed tensor.
 _depth = 0
-_cache: dict[tuple[int, str], Tensor] = {}
+_cache: dict[tuple[Module, str], Tensor] = {}
 
 
 @contextlib.contextmanager
@@ -195,7 +195,7 @@ def _computed(name: str) -> property:
     def read(self: Any) -> Tensor:
         if not _depth:
             return self.parametrizations[name]()
-        key = (id(self), name)
+        key = (self, name)
         if key not in _cache:
             _cache[key] = self.parametrizations[name]()
         return _cache[key]

@@ -34,7 +34,7 @@ class FlopCounterMode(overrides.TorchFunctionMode):
     ):
         self.flop_counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         self.depth, self.display = depth, display
-        self._names: dict[int, str] = {}
+        self._names: dict[nn.Module, str] = {}
         self._inside: list[str] = []
 
     def __enter__(self) -> FlopCounterMode:
@@ -50,13 +50,14 @@ class FlopCounterMode(overrides.TorchFunctionMode):
         super().__exit__(*error)
         for handle in self._handles:
             handle.remove()
+        self._names.clear()
         if self.display:
             print(self.get_table(self.depth))
 
     def _begins(self, module: nn.Module, args: Any) -> None:
-        name = self._names.setdefault(id(module), type(module).__name__)
+        name = self._names.setdefault(module, type(module).__name__)
         for child, found in module.named_children():
-            self._names[id(found)] = f"{name}.{child}"
+            self._names[found] = f"{name}.{child}"
         self._inside.append(name)
 
     def _ends(self, *arguments: Any) -> None:
