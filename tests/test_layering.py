@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -114,9 +115,15 @@ def cython_imports(path: str, text: str) -> Iterator[tuple[int, str]]:
         yield from ((line, module) for module in modules)
 
 
+@lru_cache(maxsize=1)
+def nodes(text: str) -> list[ast.AST]:
+    """Return the nodes of a Python file, kept for the next rule."""
+    return list(ast.walk(ast.parse(text)))
+
+
 def python_imports(path: str, text: str) -> Iterator[tuple[int, str]]:
     """Yield (line, dotted module) for each import, those inside functions too."""
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes(text):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -187,7 +194,7 @@ def foreign_products(path: str, text: str) -> Iterator[str]:
                 yield f"{path}:{line} multiplies with NumPy"
     if not path.endswith(".py"):
         return
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes(text):
         match node:
             case ast.BinOp(op=ast.MatMult()) | ast.AugAssign(op=ast.MatMult()):
                 yield f"{path}:{node.lineno} uses the operator @"
@@ -245,7 +252,7 @@ def environment_writes(path: str, text: str) -> Iterator[str]:
     if not path.endswith(".py"):
         return
     is_environment = {"os.environ", "environ", "os.environb"}.__contains__
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes(text):
         match node:
             case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()):
                 written = is_environment(ast.unparse(value))
@@ -286,15 +293,21 @@ def package_sources() -> list[Path]:
     return sorted(path for path in package.rglob("*") if path.suffix in kinds)
 
 
+@pytest.fixture(scope="module")
+def package_faults() -> dict[Callable, list[str]]:
+    """Return the faults of the package by rule: all rules read a file before the next one."""
+    faults = {rule: [] for rule in RULES}
+    for source in package_sources():
+        path = source.relative_to(CHECKOUT / "convcore").as_posix()
+        text = source.read_text("utf-8")
+        for rule in RULES:
+            faults[rule] += rule(path, text)
+    return faults
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_package_keeps_the_rule(rule):
-    package = CHECKOUT / "convcore"
-    faults = [
-        fault
-        for source in package_sources()
-        for fault in rule(source.relative_to(package).as_posix(), source.read_text("utf-8"))
-    ]
-    assert not faults, "\n".join(faults)
+def test_package_keeps_the_rule(rule, package_faults):
+    assert not package_faults[rule], "\n".join(package_faults[rule])
 
 
 def test_package_has_sources_to_check():
