@@ -78,8 +78,11 @@ class ForkServer:
                 self.__exit__()
                 self._process = None
                 raise subprocess.TimeoutExpired(words, timeout, *(f.read_text() for f in outputs))
-            status = int(self._process.stdout.readline())
-            return subprocess.CompletedProcess(words, status, *(f.read_text() for f in outputs))
+            status = self._process.stdout.readline()
+            assert status, "the server has ended; its error is on standard error"
+            return subprocess.CompletedProcess(
+                words, int(status), *(file.read_text() for file in outputs)
+            )
 
 
 def next_program() -> list[str]:
