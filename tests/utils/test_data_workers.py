@@ -181,6 +181,23 @@ def test_many_kept_batches_need_no_more_descriptors(monkeypatch):
     assert [batch["image"][0, 0, 0, 0].item() for batch in batches] == list(range(9))
 
 
+@pytest.mark.subprocess
+@pytest.mark.parametrize("limit", [100, 256])
+def test_many_kept_batches_fit_into_few_descriptors(run_child, limit):
+    out = run_child(f"""if True:
+    import resource
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, ({limit}, hard))
+    import convcore
+    from convcore.utils.data import DataLoader
+
+    images = [convcore.full((50_000,), float(number)) for number in range({limit})]
+    pairs = list(DataLoader([(image, image) for image in images], num_workers=2))
+    print(all(number == a[0, 0] == b[0, 0] for number, (a, b) in enumerate(pairs)), len(pairs))
+    """)
+    assert out.split() == ["True", str(limit)]
+
+
 def test_without_descriptors_batches_are_copied(monkeypatch):
     monkeypatch.setattr(handover, "_has_descriptors", False)
     batches = list(loader(Big(), 4))

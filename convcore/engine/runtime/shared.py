@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 import weakref
 from typing import Any
 
@@ -18,7 +19,8 @@ from convcore.engine.runtime import storages
 
 __all__ = ["Block", "Handle", "copy_to_shared", "is_shared", "new_file"]
 
-# Each map holds a descriptor; beyond so many in use, what arrives is copied instead.
+# Each map holds a descriptor; beyond so many in use, what arrives is copied instead.  At most a
+# quarter of the descriptors that the process may have: the program needs some, and so do messages.
 MOST_MAPS = 256
 
 _n_maps = 0
@@ -51,7 +53,7 @@ def map_file(fd: int, n_bytes: int) -> Block | memoryview:
     """Return a file's content, mapped while few maps are in use, else as a copy; close the file."""
     global _n_maps
     try:
-        if _n_maps >= MOST_MAPS:
+        if _n_maps >= min(MOST_MAPS, _max_descriptors() // 4):
             return _read(fd, n_bytes)
         flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)  # all pages at once
         block = Block(fd, n_bytes, flags=flags)
@@ -60,6 +62,16 @@ def map_file(fd: int, n_bytes: int) -> Block | memoryview:
     _n_maps += 1
     weakref.finalize(block, _count_freed).atexit = False
     return block
+
+
+def _max_descriptors() -> int:
+    """Return the number of descriptors that the process may have."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 512
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return limit if limit >= 0 else sys.maxsize
 
 
 def _count_freed() -> None:
