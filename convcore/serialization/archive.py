@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._text import printable
 from convcore.serialization.errors import CheckpointError
 
 PICKLE = "data.pkl"
@@ -144,7 +145,7 @@ class Records(Entries):
             n_read = fill(memory, record)
         if n_read != memory.size:
             raise CheckpointError(
-                f"{name} is damaged: {n_read} of its {memory.size} bytes are there"
+                f"{printable(name)} is damaged: {n_read} of its {memory.size} bytes are there"
             )
         return memory
 
@@ -153,7 +154,7 @@ class Records(Entries):
         memory = self.memory(STORAGES + key)
         if memory.size != count * dtype.itemsize:
             raise CheckpointError(
-                f"storage {key} is damaged: {memory.size} bytes are there, and "
+                f"storage {printable(key)} is damaged: {memory.size} bytes are there, and "
                 f"{count * dtype.itemsize} are meant"
             )
         if not self._is_swapped:

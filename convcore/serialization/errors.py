@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import signal
 import struct
+import sys
 import zipfile
 import zlib
+from types import CodeType
+from typing import Any
 
 __all__ = ["CheckpointError"]
 
@@ -38,3 +42,43 @@ def damage(error: Exception) -> str:
         if isinstance(error, kind):
             return text.format(error)
     return f"its parts do not go together ({type(error).__name__}: {error})"
+
+
+_N_FRAMES = 200  # more than a reader's calls are nested
+
+
+def callers_error(error: BaseException | None) -> BaseException | None:
+    """Return the error that is not a file's but its reader's caller's, if that led to an error.
+
+    It is what a signal handler has raised, a timeout, or too deep a recursion of a caller that was
+    near the limit already.
+    """
+    while error is not None and not _is_callers(error):
+        error = error.__context__
+    return error
+
+
+def _is_callers(error: BaseException) -> bool:
+    if isinstance(error, RecursionError):
+        depth, frame = 0, sys._getframe()
+        while frame is not None:
+            depth, frame = depth + 1, frame.f_back  # type: ignore[assignment]
+        return depth + _N_FRAMES > sys.getrecursionlimit()
+    if isinstance(error, TimeoutError):
+        return True
+    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in handlers:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _code_of(handler: Any) -> CodeType | None:
+    """Return the code of a signal handler written in Python."""
+    while hasattr(handler, "func"):  # a partial's
+        handler = handler.func
+    if not hasattr(handler, "__code__"):
+        handler = vars(type(handler)).get("__call__")
+    return getattr(handler, "__code__", None)

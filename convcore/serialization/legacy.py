@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from convcore._text import printable
 from convcore.serialization.archive import fill
 from convcore.serialization.errors import CheckpointError
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
+
+_TAR = 257, b"ustar"  # where a tar archive has what tells it
 
 
 class _Rest:
@@ -45,7 +48,9 @@ class Storages:
         """Return the array of a storage, for which there must be room in the file."""
         self._left -= count * dtype.itemsize
         if self._left < 0:
-            raise CheckpointError(f"storage {key} is damaged: it is larger than the file")
+            raise CheckpointError(
+                f"storage {printable(key)} is damaged: it is larger than the file"
+            )
         return self._arrays.setdefault(key, np.zeros(count, dtype))
 
     def read(self, keys: Any, file: Any) -> None:
@@ -59,7 +64,9 @@ class Storages:
             n_read = fill(array.view(np.uint8), file)
             is_whole = len(count) == 8 and n_read == array.nbytes
             if not is_whole or int.from_bytes(count, "little") != array.size:
-                raise CheckpointError(f"storage {key} is damaged: {n_read} bytes are there")
+                raise CheckpointError(
+                    f"storage {printable(key)} is damaged: {n_read} bytes are there"
+                )
 
 
 def load(file: Any, reader: Callable[[Any, Storages], Any]) -> Any:
@@ -74,7 +81,14 @@ def load(file: Any, reader: Callable[[Any, Storages], Any]) -> Any:
     storages = Storages(rest.n_bytes)
     if not rest.n_bytes:
         raise CheckpointError("it is empty")
+    start = file.tell()
     if not _header(file, lambda: reader(rest, storages).load()):
+        file.seek(start + _TAR[0])
+        if file.read(len(_TAR[1])) == _TAR[1]:
+            raise CheckpointError(
+                "it is a tar archive, of PyTorch 0.1 perhaps, which is not read: in PyTorch, "
+                "torch.save(torch.load(file, weights_only=False), 'new.pt') writes it anew"
+            )
         raise CheckpointError("it is no zip archive, and no file of PyTorch's older format either")
     unpickler = reader(rest, storages)
     value = unpickler.load()

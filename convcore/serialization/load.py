@@ -17,6 +17,7 @@ import numpy as np
 from convcore import _dtype, _misnamed
 from convcore._device import check_device, device
 from convcore._hints import hinted
+from convcore._text import printable
 from convcore.serialization import (
     archive,
     archives,
@@ -27,7 +28,7 @@ from convcore.serialization import (
     rebuild,
     safe,
 )
-from convcore.serialization.errors import CheckpointError, damage
+from convcore.serialization.errors import CheckpointError, callers_error, damage
 from convcore.serialization.state_dicts import npz, safetensors
 from convcore.serialization.unpickler import DataUnpickler
 
@@ -191,9 +192,12 @@ def _opened(f: Any, weights_only: bool) -> Iterator[tuple[Any, bytes]]:
                 error.args = (f"{_named(f)}: {error}",)
             raise
         except Exception as error:
+            if (callers := callers_error(error)) is not None:
+                raise callers from None
             if _is_none_of_the_files(error, weights_only):
                 raise
-            raise CheckpointError(f"{_named(f)} is damaged: {damage(error):.999}") from error
+            why = printable(damage(error), 999)
+            raise CheckpointError(f"{_named(f)} is damaged: {why}") from error
 
 
 def _named(f: Any) -> str:
@@ -300,7 +304,9 @@ class _Names:
             self._storages[key] = rebuild.FileStorage.of(self._storage(key, dtype, count))
         found = self._storages[key]
         if found.kind != dtype or found.size() != count:
-            raise CheckpointError(f"storage {key} is damaged: it has two sizes or dtypes")
+            raise CheckpointError(
+                f"storage {printable(key)} is damaged: it has two sizes or dtypes"
+            )
         return found
 
 
@@ -343,7 +349,8 @@ class _CodeReader(_Names, _Unpickler):
             for part in name.split("."):
                 value = getattr(value, part)
         except (ImportError, AttributeError):
-            nothing = f"{module}.{name} is not read: convcore has nothing of that name"
+            shown = printable(f"{module}.{name}")
+            nothing = f"{shown} is not read: convcore has nothing of that name"
             raise CheckpointError(safe.unread(module, name) or nothing) from None
         return value
 

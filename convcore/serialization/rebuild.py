@@ -25,6 +25,7 @@ from convcore._storage import (
     strided,
 )
 from convcore._tensor import Tensor, wrap
+from convcore._text import printable
 from convcore.nn.parameter import Parameter
 from convcore.serialization import bfloat16
 from convcore.serialization.archive import BFLOAT16, UNTYPED
@@ -178,6 +179,11 @@ def _tensor(
     return _requiring_grad(wrap(_view(elements, offset, size, stride)), requires_grad)
 
 
+def _tensor_of_version_0_3(storage: Any, offset: Any, size: Any, stride: Any) -> Tensor:
+    """Rebuild a tensor as PyTorch 0.3 and older write it, which had no gradients of tensors."""
+    return _tensor(storage, offset, size, stride, False)
+
+
 def _tensor_of_bytes(
     storage: Any,
     offset: Any,
@@ -190,7 +196,9 @@ def _tensor_of_bytes(
 ) -> Tensor:
     """Rebuild a tensor whose storage has no type, as PyTorch writes types that are new."""
     if not isinstance(dtype, _dtype.dtype) or dtype not in _dtype.ALL or metadata:
-        raise CheckpointError(f"tensors of {dtype!s:.99} are not read: cast them in PyTorch first")
+        raise CheckpointError(
+            f"tensors of {printable(str(dtype), 99)} are not read: cast them in PyTorch first"
+        )
     memory = _is(storage, FileStorage, "storage")
     if memory.kind != UNTYPED:
         raise CheckpointError("a tensor of bytes has a storage of another type")
@@ -278,6 +286,7 @@ PYTORCHS: dict[tuple[str, str], Any] = {
     ("torch._tensor", "_rebuild_from_type_v2"): _of_type,
     ("torch._utils", "_rebuild_parameter"): _parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _parameter_with_state,
+    ("torch._utils", "_rebuild_tensor"): _tensor_of_version_0_3,
     ("torch._utils", "_rebuild_tensor_v2"): _tensor,
     ("torch._utils", "_rebuild_tensor_v3"): _tensor_of_bytes,
     ("torch.serialization", "_get_layout"): _layout,
@@ -306,7 +315,7 @@ _checked: list[tuple[Any, Callable]] = [
 ]
 _own = (
     *(_bytes, _device, _layout, _of_type, _parameter, _parameter_with_state, _tensor),
-    _tensor_of_bytes,
+    *(_tensor_of_bytes, _tensor_of_version_0_3),
 )
 
 # What is called in place of what a file names, by the id of that.

@@ -6,6 +6,7 @@ import _compat_pickle
 from collections.abc import Iterable
 from typing import Any
 
+from convcore._text import printable
 from convcore.serialization.errors import CheckpointError
 
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"]
@@ -93,7 +94,8 @@ def unread(module: str, name: str) -> str:
     if module == "torch._utils" and name in _NOT_READ:
         return f"it holds {_NOT_READ[name]}"
     if module == "torch" and name.startswith(_TYPES):
-        return f"it holds tensors of torch.{name}, which are not read: cast them in PyTorch first"
+        shown = printable(name)
+        return f"it holds tensors of torch.{shown}, which are not read: cast them in PyTorch first"
     return ""
 
 
@@ -109,7 +111,7 @@ SCRIPTED = (
 
 def _advice(module: str, name: str) -> str:
     """Return a sentence about the code that a name says is in the file."""
-    path = f"{module}.{name}"
+    path = printable(f"{module}.{name}")
     if module.startswith("torch.nn."):
         return f"It holds a whole module, {path}, which is code: {_OF_NET}."
     if module.startswith("torch.optim."):
@@ -130,7 +132,7 @@ def found(module: str, name: str) -> Any:
             return _allowed[known]
     if why := unread(module, name):
         raise CheckpointError(why)
-    path = path.removeprefix("builtins.")
+    path = printable(path.removeprefix("builtins."))
     raise CheckpointError(
         "Weights only load failed. Only tensors, numbers, strings and containers of them are read. "
         f"WeightsUnpickler error: Unsupported global: GLOBAL {path} was not an allowed global by "

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._text import printable
 from convcore.random.generator import Generator
 from convcore.random.states import (
     bits_state,
@@ -137,8 +138,9 @@ class TrainingState:
                 raise ValueError(f"it is no training state: its {name} is {state[name]!r:.99}")
         has, needs = state["parts"].keys(), self._parts.keys()
         if has != needs:
+            found = printable(", ".join(map(str, has)))
             raise ValueError(
-                f"it is the training state of {', '.join(has) or 'nothing'}; this one has "
+                f"it is the training state of {found or 'nothing'}; this one has "
                 f"{', '.join(needs) or 'nothing'}"
             )
         check_global_states(state["random"])
