@@ -31,7 +31,7 @@ class _Mode(threading.local):
     enabled = True
     inference = False
     ident: int | None = None  # the thread's number, once it was in inference mode
-    saved_hooks: tuple = ()  # (pack, unpack) pairs, the innermost last: autograd/saved.py
+    saved_hooks: tuple = ()  # `saved_tensors_hooks`, the innermost last: autograd/saved.py
     hooks_forbidden: str | None = None  # the error of saved_tensors_hooks, if they are forbidden
     depth = 0  # backward passes that run, each started by a node of the one before
     traversal: Any = None  # the innermost backward pass that runs: autograd/traversal.py

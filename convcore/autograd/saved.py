@@ -7,6 +7,7 @@ stored in its place.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import weakref
 from collections.abc import Callable
@@ -134,7 +135,8 @@ def written_into(node: Any, view: Tensor) -> None:
 def save(node: Any, tensors: tuple) -> tuple:
     """Return the saved form of a node's tensors; its outputs have their ``grad_fn`` already."""
     if mode.saved_hooks:
-        pair = mode.saved_hooks[-1]
+        hooks = mode.saved_hooks[-1]
+        pair = hooks.pack_hook, hooks.unpack_hook
         return tuple([_Packed(t, node, *pair) if isinstance(t, Tensor) else t for t in tensors])
     saved: list = []
     for tensor in tensors:
@@ -254,4 +256,12 @@ class saved_tensors_hooks(Restoring):
         return ((mode.__setattr__, ("saved_hooks", mode.saved_hooks)),)
 
     def _enter(self) -> None:
-        mode.saved_hooks = (*mode.saved_hooks, (self.pack_hook, self.unpack_hook))
+        mode.saved_hooks = (*mode.saved_hooks, self)
+
+
+def leave_hooks(count: int) -> None:
+    """Leave the `saved_tensors_hooks` of this thread beyond the first ``count``."""
+    for context in reversed(mode.saved_hooks[count:]):
+        with contextlib.suppress(RuntimeError):  # it has been left in another order
+            context.__exit__()
+    mode.saved_hooks = mode.saved_hooks[:count]

@@ -20,6 +20,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.anomaly_mode import anomaly, watched
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import AccumulateGrad, Edge, Node, edge, record
+from convcore.autograd.saved import leave_hooks
 from convcore.autograd.views import check_writable
 from convcore.engine.layers import elementwise
 from convcore.engine.runtime.locks import process_lock
@@ -106,6 +107,7 @@ class Traversal:
             self._run_in_thread()
             return
         before = mode.enabled, mode.traversal
+        n_hooks = len(mode.saved_hooks)
         mode.enabled, mode.traversal, mode.depth = self.create_graph, self, depth + 1
         ready, ready_leaves = self.ready, self.ready_leaves
         try:
@@ -117,6 +119,8 @@ class Traversal:
         finally:
             mode.enabled, mode.traversal = before
             mode.depth = depth
+            if len(mode.saved_hooks) > n_hooks:  # a hook has entered some and not left them
+                leave_hooks(n_hooks)
 
     def _run_in_thread(self) -> None:
         """Run the pass in a new thread: passes nested in passes use up a thread's stack."""

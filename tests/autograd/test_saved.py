@@ -13,6 +13,7 @@ import pytest
 
 import convcore
 from convcore.autograd import graph
+from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 
 
@@ -562,3 +563,38 @@ def test_kernels_write_nothing_outside_whatever_an_unpack_hook_returns(value, pa
         y = convcore.nn.functional.max_pool2d(x, 2, 1, padding)
     y.sum().backward()
     assert x.grad.sum() <= y.numel() and x.grad.min() >= 0
+
+
+def _unbalanced(call, n_calls):
+    """Run a pass in whose unpack hook a context is entered or left too often."""
+
+    def unpack(t):
+        for _ in range(n_calls):
+            call(context)
+        return t
+
+    context = graph.saved_tensors_hooks(lambda t: t, unpack)
+    x = convcore.rand(3, requires_grad=True)
+    with context:
+        x.sin().sum().backward()
+    return x
+
+
+@pytest.mark.parametrize("n_calls", [1, 2])
+def test_hooks_that_are_left_within_a_pass_give_one_error(n_calls):
+    with pytest.raises(RuntimeError, match="the context was not entered, or it has ended"):
+        _unbalanced(lambda context: context.__exit__(), n_calls)
+    _check_that_no_hooks_are_left()
+
+
+@pytest.mark.parametrize("n_calls", [1, 2])
+def test_hooks_that_are_entered_within_a_pass_end_with_it(n_calls):
+    assert _unbalanced(lambda context: context.__enter__(), n_calls).grad is not None
+    _check_that_no_hooks_are_left()
+
+
+def _check_that_no_hooks_are_left():
+    assert mode.saved_hooks == ()
+    x = convcore.rand(3, requires_grad=True)
+    (x * x).sum().backward()
+    assert x.grad.tolist() == (2 * x).tolist()
