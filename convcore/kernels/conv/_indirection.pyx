@@ -93,7 +93,8 @@ cdef void pack_pixels(
             run, runs = run * runs, 1
         for td in range(v.line[0].taps):
             d = source(&v.line[0], p.d, td)
-            if 0 <= d < v.line[0].size and p.count[0] > 0:
+            # Without a width no tap meets an output, and low is no place in the input.
+            if 0 <= d < v.line[0].size and p.count[0] > 0 and width > 0:
                 first = p.n * v.s_n + d * v.s[0] + p.low[0] * v.s[1] + p.low[1] * v.s[2]
                 box = element(x, first, r.narrow)
                 turn(
