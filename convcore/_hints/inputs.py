@@ -105,7 +105,7 @@ _LONGEST = 4
 
 def _flat_images(shape: _Shape, channels: int) -> str:
     """Say how rows of a matrix become images; '' where it looks like one image without channels."""
-    if len(shape) != 2 or min(shape) == 0 or shape[0] == shape[1]:
+    if len(shape) != 2 or min(shape) == 0 or shape[0] == shape[1] or not channels:
         return ""
     rows, features = shape
     side = math.isqrt(features // channels)

@@ -429,3 +429,30 @@ def test_sequences_with_time_in_front_are_convolved(rng, torch):
     np.testing.assert_allclose(ours[0], x[0] @ w[1] + x[1] @ w[2] + bias)
     same_error(torch, convolved, x, w[:, :2], bias)
     same_error(torch, convolved, x, w, bias[:3])
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("name", ["conv", "conv_transpose"])
+@pytest.mark.parametrize("wrong", ["channels", "sizes", "rank", "dtype"])
+def test_gradients_unlike_the_output_are_runtime_errors(rank, name, wrong):
+    x = convcore.ones(2, 2, *(5,) * rank, requires_grad=True)
+    w = convcore.ones(*((4, 2) if name == "conv" else (2, 4)), *(3,) * rank, requires_grad=True)
+    y = getattr(convcore.nn.functional, f"{name}{rank}d")(x, w)
+    grad = convcore.ones_like(y)
+    grad = {
+        "channels": lambda: grad[:, 1:],
+        "sizes": lambda: grad[..., 1:],
+        "rank": lambda: grad[0],
+        "dtype": lambda: grad.double(),
+    }[wrong]()
+    with pytest.raises(RuntimeError, match="backward of a convolution: "):
+        y.grad_fn(grad)
+
+
+@pytest.mark.parametrize("name", ["conv2d", "conv_transpose2d"])
+def test_a_matrix_and_a_weight_of_no_channels_are_refused_in_pytorchs_words(torch, name):
+    def function(lib, x):
+        weight = lib.zeros((0, 2, 3, 3) if "transpose" in name else (2, 0, 3, 3))
+        return getattr(lib.nn.functional, name)(x, weight)
+
+    same_error(torch, function, np.ones((4, 2), "f"))

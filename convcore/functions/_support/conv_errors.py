@@ -16,8 +16,11 @@ from convcore.functions._support.arguments import is_int, typename
 _AXES = ("depth", "height", "width")
 
 
-class ConvError(Exception):
+class ConvError(RuntimeError):
     """The engine rejects the arguments; never raised for an error in a user's hook.
+
+    Forward, `conv_error` is raised in its place.  Backward, users see it, where a gradient does not
+    have the shape or the dtype of the output.
 
     Attributes
     ----------
@@ -25,7 +28,7 @@ class ConvError(Exception):
     """
 
     def __init__(self, cause: Exception):
-        super().__init__(str(cause))
+        super().__init__(f"backward of a convolution: {cause}")
         self.cause = cause
 
 
