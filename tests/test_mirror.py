@@ -28,12 +28,22 @@ def home_of(module: str) -> Path:
     return TESTS / file.parent / f"test_{file.stem.removeprefix('_')}.py"
 
 
+def has_tests(file: Path) -> bool:
+    """Return whether a file exists and defines a test."""
+    return file.exists() and "\ndef test_" in file.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("room", ["engine", "functions"])
 def test_each_module_has_the_test_file_of_its_name(room):
-    missing = {module for module in modules(room) if not home_of(module).exists()}
+    missing = {module for module in modules(room) if not has_tests(home_of(module))}
     assert not missing
 
 
-def test_a_file_that_is_not_there_is_missed():
-    assert not home_of("functions/_support/no_such_module.py").exists()
+def test_a_file_without_tests_is_missed(tmp_path):
     assert home_of("functions/_bind.py") == TESTS / "functions" / "test_bind.py"
+    file = tmp_path / "test_module.py"
+    assert not has_tests(file)
+    file.write_text('"""Tests of a module."""\n', encoding="utf-8")
+    assert not has_tests(file)
+    file.write_text("import math\n\n\ndef test_it():\n    pass\n", encoding="utf-8")
+    assert has_tests(file)
