@@ -6,6 +6,7 @@ A function under test takes the library as its first argument and Tensors as the
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -117,7 +118,9 @@ def agree(
     nodes : compare the names of so many nodes behind the first result
     """
     ours = differentiated(convcore, function, arrays, seed)
-    theirs = differentiated(torch, function, arrays, seed)
+    with warnings.catch_warnings():  # PyTorch gives many of its warnings once a process
+        warnings.simplefilter("ignore")
+        theirs = differentiated(torch, function, arrays, seed)
     for what, expected in theirs.items():
         given = ours.get(what)
         if expected is None or given is None:  # no gradient, or one of zeros
@@ -133,7 +136,8 @@ def agree(
 
 def same_error(torch: Any, function: Callable, *arrays: Any) -> None:
     """Check that both libraries raise the same error with the same text."""
-    with pytest.raises(Exception) as theirs:
+    with pytest.raises(Exception) as theirs, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         function(torch, *tensors(torch, arrays))
     with pytest.raises(theirs.type) as ours:
         function(convcore, *tensors(convcore, arrays))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import errno
 import gc
 import io
@@ -62,16 +63,26 @@ def test_an_interrupt_leaves_the_old_file(tmp_path, monkeypatch):
 def test_an_interrupt_at_any_instruction_leaves_a_whole_file_and_no_descriptor(tmp_path):
     file = tmp_path / "a.pt"
     convcore.save([1], file)
-    convcore.save([2], file)  # what the first calls import stays open
-    before = len(os.listdir("/proc/self/fd"))
+    convcore.save([2], file)
+    with open(file, "rb"):
+        assert open_in(tmp_path) == [str(file)]
     number, last = 0, 2
     while _interrupted_at(number, convcore.save, [number], file):
         found = convcore.load(file)[0]
         assert found in (last, number)
         gc.collect()
-        assert len(os.listdir("/proc/self/fd")) == before, f"instruction {number}"
+        assert open_in(tmp_path) == [], f"instruction {number}"
         number, last = number + 1, found
     assert number > 50
+
+
+def open_in(folder):
+    """Return the files of a folder that this process holds open."""
+    found = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # listdir's own is closed by now
+            found.append(os.readlink(descriptor))
+    return [path for path in found if path.startswith(str(folder))]
 
 
 def _interrupted_at(number, call, *args):
