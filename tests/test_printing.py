@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 from convcore import _dtype, _tensor_str
 from convcore._tensor import wrap
@@ -82,7 +82,7 @@ OPTIONS = st.fixed_dictionaries(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_printing_equals_pytorch(torch, both, name, seed):
-    @few(CASES_A_DTYPE)
+    @examples(CASES_A_DTYPE)
     @given(st.integers(0, 2**31), SHAPES, st.none() | OPTIONS)
     def holds(draw, shape, options):
         both(profile="default")

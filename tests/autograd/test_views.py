@@ -10,7 +10,7 @@ import pytest
 from against_torch import agree, same
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore.autograd.views import inplace
@@ -235,7 +235,7 @@ def fits(other: Part, part: Part, kind: str, name: str) -> bool:
 
 
 @given(data=st.data())
-@few(300)
+@examples(300)
 def test_programs_of_views_and_in_place_operations_are_right_or_raise(torch, data):
     """What PyTorch computes is computed; where it raises, convcore raises or agrees with the model.
 
@@ -305,7 +305,7 @@ def shares_memory(t: Any, u: Any) -> bool:
 
 
 @given(data=st.data())
-@few(200)
+@examples(200)
 def test_programs_with_steps_that_are_not_recorded_like_torch(torch, data):
     program = data.draw(guarded_programs(torch), label="program")
     found = {}

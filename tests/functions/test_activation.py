@@ -16,7 +16,7 @@ from elements import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore import nn
@@ -25,7 +25,7 @@ from convcore.nn import functional as F
 
 
 @pytest.mark.parametrize(("name", "arguments", "has_inplace"), ACTIVATIONS, ids=IDS)
-@few(8)
+@examples(8)
 @given(st.sampled_from(REAL), SHAPES, SEEDS)
 def test_activation_agrees_with_pytorch(torch, name, arguments, has_inplace, dtype, shape, seed):
     x = drawn(np.random.default_rng(seed), shape, dtype, -4, 4)
@@ -154,7 +154,7 @@ def test_hardswish_of_nan_has_no_gradient_but_nan(dtype, again):
 # With weights, and directions
 
 
-@few(10)
+@examples(10)
 @given(st.sampled_from([(4,), (2, 3), (2, 3, 4), (2, 3, 2, 2)]), st.booleans(), SEEDS)
 def test_prelu_agrees_with_pytorch(torch, shape, shared, seed):
     rng = np.random.default_rng(seed)

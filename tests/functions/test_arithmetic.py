@@ -10,7 +10,7 @@ from against_torch import agree, same_error
 from elements import COMPLEX, INTEGER, REAL, SEEDS, SHAPES, TOLERANCE, broadcast_pair, drawn
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck
@@ -47,7 +47,7 @@ ONE = [
 
 
 @pytest.mark.parametrize(("name", "call", "low", "high"), TWO, ids=[row[0] for row in TWO])
-@few(15)
+@examples(15)
 @given(st.sampled_from(REAL + COMPLEX), SHAPES, SEEDS)
 def test_operation_of_two_tensors_agrees_with_pytorch(
     torch, name, call, low, high, dtype, shape, seed
@@ -57,7 +57,7 @@ def test_operation_of_two_tensors_agrees_with_pytorch(
 
 
 @pytest.mark.parametrize(("name", "call", "low", "high"), TWO, ids=[row[0] for row in TWO])
-@few(10)
+@examples(10)
 @given(st.sampled_from(TYPES), st.sampled_from(TYPES), SEEDS)
 def test_operands_of_two_dtypes_get_gradients_in_their_own(
     torch, name, call, low, high, first, second, seed
@@ -70,7 +70,7 @@ def test_operands_of_two_dtypes_get_gradients_in_their_own(
 
 
 @pytest.mark.parametrize(("name", "call"), ONE, ids=[row[0] for row in ONE])
-@few(8)
+@examples(8)
 @given(st.sampled_from(REAL + COMPLEX), SHAPES, SEEDS)
 def test_operation_with_a_number_agrees_with_pytorch(torch, name, call, dtype, shape, seed):
     x = drawn(np.random.default_rng(seed), shape, dtype, 0.3, 2)

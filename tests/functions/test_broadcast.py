@@ -10,7 +10,7 @@ from against_torch import agree, same_error
 from elements import SEEDS
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 
@@ -102,7 +102,7 @@ def test_an_expanded_tensor_is_a_view_that_shares_memory():
         y.add_(1)
 
 
-@few(40)
+@examples(40)
 @given(st.lists(st.integers(1, 4), max_size=4), st.data(), SEEDS)
 def test_sum_to_size_is_the_adjoint_of_expand(shape, data, seed):
     """<expand(x), g> = <x, sum_to_size(g)>, for whole numbers to the last bit."""

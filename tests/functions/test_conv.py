@@ -15,7 +15,7 @@ from derivatives import leaf
 from draws import is_channels_last, lay_out, numbers
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore import engine
@@ -23,7 +23,7 @@ from convcore.autograd.gradcheck import gradcheck, gradgradcheck
 from convcore.engine.geometry import Steps
 from convcore.functions import conv as maps
 
-SOME = few(80)
+SOME = examples(80)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def test_conv_transpose_has_pytorchs_values_and_gradients(case, seed, torch):
     assert_as_pytorch(case, seed, torch)
 
 
-@few(20)
+@examples(20)
 @given(case=cases(("float16",)), transposed=cases(("float16",), transposed=True))
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
 def test_float16_convolutions_are_float32s_rounded_once(case, transposed, seed):

@@ -8,7 +8,7 @@ from against_torch import agree, same_error
 from elements import SEEDS, TOLERANCE
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck
@@ -41,7 +41,7 @@ def counts(targets, ignored):
     return bool(np.any(targets != ignored))
 
 
-@few(60)
+@examples(60)
 @given(class_problems(), REDUCTIONS)
 def test_nll_loss_agrees_with_pytorch(torch, problem, reduction):
     scores, targets, weights, ignored, seed = problem
@@ -58,7 +58,7 @@ def test_nll_loss_agrees_with_pytorch(torch, problem, reduction):
         agree(torch, function, scores, seed=seed, nodes=nodes, rtol=rtol)
 
 
-@few(60)
+@examples(60)
 @given(class_problems(), REDUCTIONS, st.sampled_from([0.0, 0.1, 1.0]))
 def test_cross_entropy_agrees_with_pytorch(torch, problem, reduction, smoothing):
     scores, targets, weights, ignored, seed = problem
@@ -80,7 +80,7 @@ def test_cross_entropy_agrees_with_pytorch(torch, problem, reduction, smoothing)
         agree(torch, function, scores, seed=seed, nodes=nodes, rtol=rtol)
 
 
-@few(30)
+@examples(30)
 @given(class_problems(), REDUCTIONS, st.sampled_from([0.0, 0.1]))
 def test_cross_entropy_with_probabilities_agrees_with_pytorch(torch, problem, reduction, smoothing):
     scores, _, weights, _, seed = problem

@@ -9,7 +9,7 @@ from edges import SPECIAL, agree_at_first_order, promoted_alike
 from elements import COMPLEX, INTEGER, REAL, SEEDS, SHAPES, TOLERANCE, broadcast_pair, drawn
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck
@@ -75,7 +75,7 @@ BINARY = [
 
 
 @pytest.mark.parametrize(("name", "low", "high", "is_complex"), UNARY, ids=[u[0] for u in UNARY])
-@few(6)
+@examples(6)
 @given(st.data(), SHAPES, SEEDS)
 def test_unary_agrees_with_pytorch(torch, name, low, high, is_complex, data, shape, seed):
     dtype = data.draw(st.sampled_from(REAL + COMPLEX * is_complex))
@@ -86,7 +86,7 @@ def test_unary_agrees_with_pytorch(torch, name, low, high, is_complex, data, sha
 @pytest.mark.parametrize(
     ("name", "call", "low", "high", "is_complex"), BINARY, ids=[b[0] for b in BINARY]
 )
-@few(6)
+@examples(6)
 @given(st.data(), SHAPES, SEEDS)
 def test_binary_agrees_with_pytorch(torch, name, call, low, high, is_complex, data, shape, seed):
     dtype = data.draw(st.sampled_from(REAL + COMPLEX * is_complex))

@@ -10,7 +10,7 @@ import pytest
 from against_torch import agree, same, same_error, tensors
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 from shapes import complex_or_real
 
 import convcore
@@ -374,7 +374,7 @@ def keys(draw: st.DrawFn, shape: tuple[int, ...]) -> list:
 
 
 @given(data=st.data())
-@few(150)
+@examples(150)
 def test_any_subscript_like_torch(torch, data):
     """Read, write a number, write a tensor, and add at a drawn subscript."""
     shape = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4), label="shape"))

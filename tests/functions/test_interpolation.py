@@ -8,12 +8,12 @@ from against_torch import agree, same_error
 from draws import is_channels_last, is_dense, lay_out
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore import engine
 
-SOME = few(120)
+SOME = examples(120)
 MODES = {
     1: ("nearest", "nearest-exact", "linear", "area"),
     2: ("nearest", "nearest-exact", "bilinear", "bicubic", "area"),

@@ -9,7 +9,7 @@ from elements import SEEDS
 from hypothesis import given
 from hypothesis import strategies as st
 from norms import DTYPES, FORMATS, TOLERANCE, laid_out, numbers
-from properties import few
+from properties import examples
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck
@@ -17,7 +17,7 @@ from convcore.engine.layers import layer_norm
 from convcore.nn import functional as F
 
 
-@few(30)
+@examples(30)
 @given(
     DTYPES,
     st.sampled_from([(5,), (3, 7), (2, 4, 33), (2, 3, 4, 5)]),

@@ -10,7 +10,7 @@ from against_torch import agree, same_error
 from elements import SEEDS, TOLERANCE
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck
@@ -51,7 +51,7 @@ def kl_divs_mean_is_what_is_meant():
 
 
 @pytest.mark.parametrize(("name", "arguments", "of", "to"), POINTWISE, ids=IDS)
-@few(10)
+@examples(10)
 @given(SHAPES, st.sampled_from(DTYPES), REDUCTIONS, SEEDS)
 def test_pointwise_loss_agrees_with_pytorch(
     torch, name, arguments, of, to, shape, dtype, reduction, seed

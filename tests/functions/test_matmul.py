@@ -11,12 +11,12 @@ from derivatives import leaf
 from draws import lay_out, numbers
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore.autograd.gradcheck import gradcheck, gradgradcheck
 
-SOME = few(80)
+SOME = examples(80)
 FLOATS = ("float32", "float64", "complex64", "complex128")
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 LAYOUTS = ("contiguous", "permuted", "strided", "broadcast")
@@ -60,7 +60,7 @@ def test_matmul_has_pytorchs_values_and_gradients(shapes, dtype, layouts, draw, 
     assert_same_gradients(torch, lambda m, a, b: m.matmul(a, b), arrays, numbers_of)
 
 
-@few(40)
+@examples(40)
 @given(shapes=factors(), dtype=st.sampled_from(INTEGERS), draw=st.integers(0, 2**32 - 1))
 def test_matmul_of_integers_wraps_as_pytorchs(shapes, dtype, draw, seed, torch):
     rng = np.random.default_rng([seed, draw])

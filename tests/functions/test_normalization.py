@@ -11,7 +11,7 @@ from elements import SEEDS
 from hypothesis import given
 from hypothesis import strategies as st
 from norms import DTYPES, FORMATS, TOLERANCE, laid_out, numbers
-from properties import few
+from properties import examples
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck
@@ -34,7 +34,7 @@ def with_running(lib, function, channels, dtype, seed):
 # Values, gradients, and gradients of those
 
 
-@few(40)
+@examples(40)
 @given(DTYPES, SHAPES, FORMATS, st.booleans(), st.booleans(), st.booleans(), SEEDS)
 def test_batch_norm_agrees_with_pytorch(torch, dtype, shape, form, training, affine, runs, seed):
     rng = np.random.default_rng(seed)
@@ -62,7 +62,7 @@ def test_gradient_of_a_norm_in_a_graph_can_be_detached_in_place(lib, training):
     assert grad.detach_() is grad and grad.is_leaf and not grad._is_view()
 
 
-@few(40)
+@examples(40)
 @given(DTYPES, SHAPES, FORMATS, st.sampled_from([1, 2, 3, 6]), st.booleans(), SEEDS)
 def test_group_norm_agrees_with_pytorch(torch, dtype, shape, form, groups, affine, seed):
     if np.prod(shape[2:], dtype=int) * 6 // groups < 2:
@@ -77,7 +77,7 @@ def test_group_norm_agrees_with_pytorch(torch, dtype, shape, form, groups, affin
     agree(torch, function, laid_out(x, form), *args, nodes=1, rtol=TOLERANCE[dtype], seed=seed)
 
 
-@few(30)
+@examples(30)
 @given(DTYPES, SHAPES, FORMATS, st.booleans(), st.booleans(), st.booleans(), SEEDS)
 def test_instance_norm_agrees_with_pytorch(torch, dtype, shape, form, own, affine, runs, seed):
     if np.prod(shape[2:], dtype=int) == 1:
@@ -99,7 +99,7 @@ def test_instance_norm_agrees_with_pytorch(torch, dtype, shape, form, own, affin
     agree(torch, function, laid_out(x, form), *args, rtol=TOLERANCE[dtype], seed=seed)
 
 
-@few(40)
+@examples(40)
 @given(
     DTYPES,
     SHAPES,

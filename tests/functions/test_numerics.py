@@ -8,7 +8,7 @@ from against_torch import agree, same_error
 from elements import SEEDS, drawn
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck
@@ -62,7 +62,7 @@ def test_isin_agrees_with_pytorch(torch, rng):
 # Differences and matrices
 
 
-@few(30)
+@examples(30)
 @given(
     st.sampled_from([(5,), (3, 4), (2, 3, 2), (3, 0)]),
     st.integers(0, 4),

@@ -11,7 +11,7 @@ from against_torch import agree, same_error
 from elements import INTEGER, SEEDS
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 from reductions import SHAPES, TIES, agree_over_all, agree_over_axes, gradients_are_right
 
 import convcore
@@ -46,7 +46,7 @@ WHOLE = [
 @pytest.mark.parametrize(
     ("name", "call", "several", "is_complex"), ALONG, ids=[row[0] for row in ALONG]
 )
-@few(12)
+@examples(12)
 @given(st.data(), SHAPES, SEEDS, st.booleans())
 def test_extreme_over_axes_agrees_with_pytorch(
     torch, name, call, several, is_complex, data, shape, seed, keepdim
@@ -55,7 +55,7 @@ def test_extreme_over_axes_agrees_with_pytorch(
 
 
 @pytest.mark.parametrize(("name", "call", "is_complex"), WHOLE, ids=[row[0] for row in WHOLE])
-@few(8)
+@examples(8)
 @given(st.data(), SHAPES, SEEDS)
 def test_extreme_of_all_agrees_with_pytorch(torch, name, call, is_complex, data, shape, seed):
     agree_over_all(torch, call, is_complex, data, shape, seed)

@@ -11,14 +11,14 @@ from derivatives import assert_same_derivatives, leaf
 from draws import LAYOUTS, is_channels_last, is_dense, lay_out, numbers
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore import engine
 from convcore.engine import reference
 from convcore.functions.padding import pad
 
-SOME = few(200)
+SOME = examples(200)
 MODES = ("constant", "reflect", "replicate", "circular")
 
 

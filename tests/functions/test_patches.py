@@ -11,12 +11,12 @@ from derivatives import assert_same_derivatives, leaf
 from draws import LAYOUTS, lay_out, numbers
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore.functions.patches import fold, pixel_shuffle, pixel_unshuffle, unfold
 
-SOME = few(80)
+SOME = examples(80)
 
 
 @dataclass(frozen=True)

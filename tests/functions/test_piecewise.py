@@ -9,7 +9,7 @@ from edges import SPECIAL, agree_at_first_order, promoted_alike
 from elements import COMPLEX, INTEGER, REAL, SEEDS, SHAPES, TOLERANCE, broadcast_pair
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck
@@ -35,7 +35,7 @@ TWO = [
 @pytest.mark.parametrize(
     ("name", "call", "low", "high", "is_complex"), TWO, ids=[b[0] for b in TWO]
 )
-@few(6)
+@examples(6)
 @given(st.data(), SHAPES, SEEDS)
 def test_function_of_two_agrees_with_pytorch(
     torch, name, call, low, high, is_complex, data, shape, seed

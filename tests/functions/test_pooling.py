@@ -9,7 +9,7 @@ from draws import lay_out
 from hypothesis import given
 from hypothesis import strategies as st
 from pools import Case, X, cases
-from properties import few
+from properties import examples
 
 import convcore
 from convcore.engine import reference
@@ -31,7 +31,7 @@ def outs_of(windows: list[reference.Window]) -> tuple[int, ...]:
     return tuple(j + 1 for j in windows[-1][0])
 
 
-PAIRS = few(60)
+PAIRS = examples(60)
 
 
 @PAIRS

@@ -8,7 +8,7 @@ from against_torch import agree, differentiated, same, same_error
 from elements import INTEGER, SEEDS, drawn
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 from reductions import SHAPES, TIES, agree_over_all, agree_over_axes, gradients_are_right
 
 import convcore
@@ -58,7 +58,7 @@ PRODUCTS = {
 @pytest.mark.parametrize(
     ("name", "call", "several", "is_complex"), ALONG, ids=[row[0] for row in ALONG]
 )
-@few(12)
+@examples(12)
 @given(st.data(), SHAPES, SEEDS, st.booleans())
 def test_reduction_over_axes_agrees_with_pytorch(
     torch, name, call, several, is_complex, data, shape, seed, keepdim
@@ -68,7 +68,7 @@ def test_reduction_over_axes_agrees_with_pytorch(
 
 
 @pytest.mark.parametrize(("name", "call", "is_complex"), WHOLE, ids=[row[0] for row in WHOLE])
-@few(8)
+@examples(8)
 @given(st.data(), SHAPES, SEEDS)
 def test_reduction_of_all_agrees_with_pytorch(torch, name, call, is_complex, data, shape, seed):
     agree_over_all(torch, call, is_complex, data, shape, seed, name not in PRODUCTS)
@@ -152,7 +152,7 @@ def test_integers_and_bools_agree_with_pytorch(torch, rng, call, dtype):
 
 @pytest.mark.parametrize("name", PRODUCTS)
 @pytest.mark.parametrize("zeros", [0, 2])
-@few(12)
+@examples(12)
 @given(st.sampled_from([(5,), (2, 3), (2, 3, 2, 3)]), SEEDS)
 def test_products_of_float16_are_rounded_once_in_every_order(torch, name, zeros, shape, seed):
     call, x = PRODUCTS[name], drawn(np.random.default_rng(seed), shape, "float16", -2, 2)

@@ -14,7 +14,7 @@ from elements import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck
@@ -22,7 +22,7 @@ from convcore.nn import functional as F
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
-@few(15)
+@examples(15)
 @given(st.data(), SHAPES, SEEDS)
 def test_softmax_agrees_with_pytorch(torch, name, data, shape, seed):
     dtype = data.draw(st.sampled_from(REAL))

@@ -9,7 +9,7 @@ from edges import SPECIAL, agree_at_first_order
 from elements import COMPLEX, REAL, SEEDS, SHAPES, TOLERANCE, broadcast_pair, drawn
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck
@@ -26,7 +26,7 @@ NAMES = [c[0] for c in CALLS]
 
 
 @pytest.mark.parametrize(("name", "call", "low", "high", "is_complex"), CALLS, ids=NAMES)
-@few(6)
+@examples(6)
 @given(st.data(), SHAPES, SEEDS)
 def test_agrees_with_pytorch(torch, name, call, low, high, is_complex, data, shape, seed):
     dtype = data.draw(st.sampled_from(REAL + COMPLEX * is_complex))

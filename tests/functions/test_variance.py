@@ -8,7 +8,7 @@ from against_torch import agree, same_error
 from elements import SEEDS, drawn
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 from reductions import SHAPES, agree_over_all, agree_over_axes, gradients_are_right
 
 import convcore
@@ -30,7 +30,7 @@ WHOLE = [
 @pytest.mark.parametrize(
     ("name", "call", "several", "is_complex"), ALONG, ids=[row[0] for row in ALONG]
 )
-@few(12)
+@examples(12)
 @given(st.data(), SHAPES, SEEDS, st.booleans())
 def test_variance_over_axes_agrees_with_pytorch(
     torch, name, call, several, is_complex, data, shape, seed, keepdim
@@ -39,7 +39,7 @@ def test_variance_over_axes_agrees_with_pytorch(
 
 
 @pytest.mark.parametrize(("name", "call", "is_complex"), WHOLE, ids=[row[0] for row in WHOLE])
-@few(8)
+@examples(8)
 @given(st.data(), SHAPES, SEEDS)
 def test_variance_of_all_agrees_with_pytorch(torch, name, call, is_complex, data, shape, seed):
     agree_over_all(torch, call, is_complex, data, shape, seed)
@@ -80,7 +80,7 @@ def test_variance_of_integers_is_refused_as_in_pytorch(torch):
 
 
 @pytest.mark.parametrize("name", ["var_mean", "std_mean"])
-@few(20)
+@examples(20)
 @given(
     st.sampled_from([(4,), (2, 3), (3, 2, 2)]),
     st.sampled_from([None, 0, -1, (0,), "all"]),

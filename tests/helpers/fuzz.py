@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 from convcore import engine
 
@@ -205,4 +205,4 @@ def run(name: str, cases: int) -> None:
     if name == "huge_parameters":
         huge_parameters()
         return
-    few(cases)(globals()[name])()
+    examples(cases)(globals()[name])()

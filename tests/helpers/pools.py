@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from draws import LAYOUTS, is_channels_last, is_dense, lay_out, shortest
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 from convcore.engine import reference
 
-SOME = few(120)
+SOME = examples(120)
 
 FLOATS = ("float16", "float32", "float64")
 

@@ -10,7 +10,7 @@ from forks import in_fork
 from function_net import Function
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore import models, nn, optimize_for_inference
@@ -708,7 +708,7 @@ def test_a_plan_that_fails_keeps_neither_input_nor_result():
     assert [one() for one in seen] == [None, None]
 
 
-@few(100)
+@examples(100)
 @given(st.data())
 def test_values_that_live_together_lie_apart(data):
     values = [

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore import nn
@@ -404,7 +404,7 @@ def check(torch, name, arguments, arrays, rng):
 
 
 @pytest.mark.parametrize("name", LAYERS)
-@few(12)
+@examples(12)
 @given(data=st.data(), seed=SEEDS)
 def test_layer_agrees_with_pytorch(torch, name, data, seed):
     arguments, shape = data.draw(LAYERS[name])
@@ -413,7 +413,7 @@ def test_layer_agrees_with_pytorch(torch, name, data, seed):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@few(12)
+@examples(12)
 @given(data=st.data(), seed=SEEDS)
 def test_loss_agrees_with_pytorch(torch, name, data, seed):
     arguments, kind, shape = data.draw(LOSSES[name])

@@ -9,14 +9,14 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore import nn
 
-EXAMPLES = few(50)
+EXAMPLES = examples(50)
 
 
 # The same module twice
@@ -110,7 +110,7 @@ def convolutions(draw):
 
 
 def test_convolutions_equal_pytorch(torch, seed):
-    @settings(EXAMPLES, max_examples=120)
+    @examples(120)
     @given(convolutions())
     def check(case):
         name, args, kwargs, shape = case
@@ -153,7 +153,7 @@ def transposed_convolutions(draw):
 
 
 def test_transposed_convolutions_equal_pytorch(torch, seed):
-    @settings(EXAMPLES, max_examples=80)
+    @examples(80)
     @given(transposed_convolutions())
     def check(case):
         name, args, kwargs, shape, size = case
@@ -225,7 +225,7 @@ def pools(draw):
 
 
 def test_pools_equal_pytorch(torch, seed):
-    @settings(EXAMPLES, max_examples=120)
+    @examples(120)
     @given(pools())
     def check(case):
         name, args, kwargs, shape = case
@@ -246,7 +246,7 @@ def pads(draw):
 
 
 def test_pads_equal_pytorch(torch, seed):
-    @settings(EXAMPLES, max_examples=80)
+    @examples(80)
     @given(pads())
     def check(case):
         name, args, shape = case

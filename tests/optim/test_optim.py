@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore import nn, optim
@@ -49,7 +49,7 @@ def grown(parameter, gradient, library=convcore):
 def test_sgd_equals_pytorch(torch, dtype, seed):
     tolerance = {"float16": 4e-3, "float64": 1e-13}.get(dtype, 1e-5)
 
-    @few(60)
+    @examples(60)
     @given(OPTIONS, st.lists(st.booleans(), min_size=1, max_size=4))
     def check(options, steps):
         rng = np.random.default_rng(seed)
@@ -137,7 +137,7 @@ OPTIONS_OF = {"Adam": ADAM_OPTIONS, "AdamW": ADAM_OPTIONS, "RMSprop": RMSPROP_OP
 def test_optimizer_equals_pytorch_over_many_steps(torch, name, dtype, seed):
     tolerance = 1e-10 if dtype == "float64" else 2e-4
 
-    @few(12)
+    @examples(12)
     @given(OPTIONS_OF[name], st.lists(st.booleans(), min_size=20, max_size=20))
     def check(options, steps):
         rng = np.random.default_rng(seed)

@@ -5,17 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from draws import cases, lay_out, numbers
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
+from properties import examples
 
 from convcore import engine
 
-SOME = settings(
-    deadline=None,
-    derandomize=True,
-    database=None,
-    max_examples=300,
-    suppress_health_check=list(HealthCheck),
-)
+SOME = examples(300)
 WIDE = ("float64", "complex128")
 
 

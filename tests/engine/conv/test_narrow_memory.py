@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore.engine import (
@@ -236,7 +236,7 @@ def test_nan_and_infinity_stay(rng):
     assert np.array_equal(np.isinf(made), np.isinf(exact)) and np.isinf(made).any()
 
 
-@few(50)
+@examples(50)
 @given(st.integers(0, 100_000))
 def test_widening_keeps_every_bit(count):
     x = np.arange(count, dtype=NARROW_DTYPE)

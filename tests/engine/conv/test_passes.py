@@ -8,8 +8,9 @@ import hypothesis
 import numpy as np
 import pytest
 from draws import Case, cases, is_channels_last, is_dense, lay_out, numbers, transposed_size
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from properties import examples
 
 from convcore import engine
 from convcore.engine import reference
@@ -24,13 +25,7 @@ except ImportError:
     torch = None
 
 CASES = 2000
-EVERYTHING = settings(
-    deadline=None,
-    derandomize=True,
-    database=None,
-    max_examples=CASES,
-    suppress_health_check=list(HealthCheck),
-)
+EVERYTHING = examples(CASES)
 
 # Direct summation stays near 1.1 eps for any number of terms; 4 is the promise.  float32 with so
 # many channels a group may be computed by Winograd's method, which is promised 12.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 from draws import axes
-from hypothesis import given, settings
+from hypothesis import given
+from properties import examples
 
 from convcore.engine.conv.stride_phases import axis_phases
 from convcore.engine.geometry import Axis
 
-MANY = settings(deadline=None, derandomize=True, database=None, max_examples=200)
+MANY = examples(200)
 
 
 @MANY

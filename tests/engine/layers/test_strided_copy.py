@@ -7,8 +7,9 @@ import importlib
 import numpy as np
 import pytest
 from draws import is_channels_last, is_dense, lay_out
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 import convcore
 from convcore import engine
@@ -16,13 +17,7 @@ from convcore.engine.layers import strided_copy
 
 pad = importlib.import_module("convcore.engine.layers.padding")  # whose name is the function's too
 
-SOME = settings(
-    deadline=None,
-    derandomize=True,
-    database=None,
-    max_examples=150,
-    suppress_health_check=list(HealthCheck),
-)
+SOME = examples(150)
 
 
 @pytest.fixture

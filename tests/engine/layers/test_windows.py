@@ -7,13 +7,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from draws import axes
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from properties import examples
 
 from convcore.engine.geometry import Axis
 from convcore.engine.layers import windows
 
-MANY = settings(deadline=None, derandomize=True, database=None, max_examples=200)
+MANY = examples(200)
 
 
 def matrix(moves, out, size):

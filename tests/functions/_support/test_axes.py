@@ -8,7 +8,7 @@ from against_torch import agree, same_error
 from elements import SEEDS
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import few
+from properties import examples
 
 import convcore
 from convcore.functions._support.axes import axes, total_of, with_numpy_names, wrap_dim
@@ -48,7 +48,7 @@ def test_an_axis_that_is_named_twice_is_refused_as_by_pytorch(torch, dim):
     same_error(torch, lambda m, x: x.sum(dim), np.ones((2, 3, 4)))
 
 
-@few(30)
+@examples(30)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.booleans(), st.data(), SEEDS)
 def test_gradient_of_a_sum_is_its_adjoint(shape, keepdim, data, seed):
     """<sum(x), g> = <x, gradient(g)>, for whole numbers to the last bit."""

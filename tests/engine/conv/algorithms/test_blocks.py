@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from convcore.engine.conv.algorithms import blocks
 
-MANY = settings(deadline=None, derandomize=True, database=None, max_examples=200)
+MANY = examples(200)
 sizes = st.integers(1, 5000)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from draws import axes
-from hypothesis import given, settings
+from hypothesis import given
+from properties import examples
 
 from convcore.engine import reference
 from convcore.engine.conv.algorithms import direct
@@ -13,7 +14,7 @@ from convcore.engine.conv.algorithms.problem import PASSES, dense_problem
 from convcore.engine.geometry import Axis, Geometry, make_geometry
 from convcore.engine.runtime.layout import dense
 
-MANY = settings(deadline=None, derandomize=True, database=None, max_examples=200)
+MANY = examples(200)
 SINGLE = np.dtype("f4")
 
 

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 from draws import Case, axes, lay_out, numbers
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from convcore import engine
 from convcore.backends import conv
@@ -84,13 +85,7 @@ def problem_of(pass_name: str, geometry: Geometry, left, right) -> Problem:
     )
 
 
-@settings(
-    deadline=None,
-    derandomize=True,
-    database=None,
-    max_examples=CASES,
-    suppress_health_check=list(HealthCheck),
-)
+@examples(CASES)
 @given(case=few())
 def test_passes_agree_with_the_oracle_on_any_number_of_threads(case, seed):
     g, rng = case.geometry, np.random.default_rng([seed, case.draw])

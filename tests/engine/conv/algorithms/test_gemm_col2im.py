@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from draws import DTYPES, axes
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from convcore.engine.conv.algorithms import gemm_col2im
 from convcore.engine.geometry import Axis, Geometry
@@ -25,7 +26,7 @@ def test_input_gradient_is_exact_in_every_layout(x_shape, w_shape, steps, layout
     forced("gemm_col2im", "input_grad", x_shape, w_shape, dtype, layout, **steps)
 
 
-@settings(deadline=None, derandomize=True, database=None, max_examples=200)
+@examples(200)
 @given(axis=axes(), tile=st.integers(1, 9))
 def test_outputs_are_counted_once_for_each_tile_between_whose_ends_they_reach(axis, tile):
     """From an output's first tap to its last: what lies between two taps counts too."""
