@@ -53,7 +53,8 @@ def test_tests_that_did_not_run_are_counted_by_command_and_reason():
 
 
 @pytest.mark.parametrize("quiet", [False, True])
-def test_a_run_ends_with_them(quiet, pytestconfig, capsys):
+@pytest.mark.parametrize("tier", ["all", "quick"])
+def test_a_run_ends_with_them(tier, quiet, pytestconfig, capsys):
     class Report:
         longrepr = ("test_a.py", 3, "Skipped: needs PyTorch")
 
@@ -62,6 +63,9 @@ def test_a_run_ends_with_them(quiet, pytestconfig, capsys):
             return name == "long" or None
 
     class Reporter:
+        class config:
+            getoption = {"tier": tier}.get
+
         stats = {} if quiet else {"skipped": [Report()], "deselected": [Item()]}
         section = staticmethod(lambda title, sep: print(title))
         write_line = staticmethod(print)
@@ -73,5 +77,7 @@ def test_a_run_ends_with_them(quiet, pytestconfig, capsys):
     )
     hook.pytest_terminal_summary(Reporter())
     printed = capsys.readouterr().out
-    assert ("2 tests did not run" in printed) != quiet
-    assert ("pip install torch" in printed and "--long-cases" in printed) != quiet
+    assert ("pip install torch" in printed) != quiet
+    assert ("--long-cases" in printed) == (tier == "all" and not quiet)
+    assert ("pytest --all" in printed) == (tier == "quick")
+    assert ("left out: 1 long" in printed) == (tier == "quick" and not quiet)
