@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import traceback
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
+from typing import Any
 
 _OWN = str(Path(__file__).parent) + os.sep
 
@@ -19,3 +22,16 @@ def users_frame() -> tuple[FrameType, int]:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
         frame, level = frame.f_back, level + 1
     return frame, level
+
+
+def is_from_signal_handler(error: BaseException) -> bool:
+    """Return whether a signal's handler raised an error: it belongs to the user, not to a net."""
+    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_code in handlers for frame, _ in frames)
+
+
+def _code_of(handler: Any) -> CodeType | None:
+    """Return the code of a function or method, or of a callable object's class."""
+    found = getattr(handler, "__code__", None)
+    return found or getattr(vars(type(handler)).get("__call__"), "__code__", None)

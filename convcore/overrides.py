@@ -20,6 +20,8 @@ from typing import Any
 from convcore import _misnamed, _tensor
 from convcore._tensor import Tensor
 from convcore.engine.runtime.locks import process_lock
+from convcore.kernels.runtime._restoring import Ending, Restoring
+from convcore.kernels.runtime.restoring import Calls, restoring
 
 __all__ = [
     "TorchFunctionMode",
@@ -41,22 +43,22 @@ class _State(threading.local):
     """What holds in this thread: the modes entered, and whether interception is off."""
 
     def __init__(self) -> None:
-        self.modes: list[TorchFunctionMode] = []
-        self.watchers: list[Callable] = []
+        self.modes: tuple[TorchFunctionMode, ...] = ()
+        self.watchers: tuple[watching, ...] = ()
         self.no_subclasses = 0
 
 
 _state = _State()
 
 
-class _Off:
+class _Off(Restoring):
     """A context without interception by classes."""
 
-    def __enter__(self) -> None:
-        _state.no_subclasses += 1
+    def _back(self) -> Calls:
+        return ((_state.__setattr__, ("no_subclasses", _state.no_subclasses)),)
 
-    def __exit__(self, *error: object) -> None:
-        _state.no_subclasses -= 1
+    def _enter(self) -> None:
+        _state.no_subclasses += 1
 
 
 class DisableTorchFunctionSubclass(_Off):
@@ -66,16 +68,15 @@ class DisableTorchFunctionSubclass(_Off):
 class DisableTorchFunction(_Off):
     """A context in which neither classes nor modes intercept functions."""
 
-    def __enter__(self) -> None:
-        super().__enter__()
-        self._modes, _state.modes = _state.modes, []
+    def _back(self) -> Calls:
+        return ((_state.__setattr__, ("modes", _state.modes)), *super()._back())
 
-    def __exit__(self, *error: object) -> None:
-        super().__exit__()
-        _state.modes = self._modes
+    def _enter(self) -> None:
+        super()._enter()
+        _state.modes = ()
 
 
-class TorchFunctionMode:
+class TorchFunctionMode(Ending):
     """A context that intercepts every function, whatever its arguments are.
 
     Subclasses define ``__torch_function__(self, func, types, args=(), kwargs=None)``, within which
@@ -87,14 +88,21 @@ class TorchFunctionMode:
     ) -> Any:
         raise NotImplementedError
 
-    def __enter__(self) -> TorchFunctionMode:
-        _hold()
-        _state.modes.append(self)
+    def _back(self) -> Calls:
+        self._token = object()
+        return ((_state.__setattr__, ("modes", _state.modes)), (_let_go, (self._token,)))
+
+    def _enter(self) -> TorchFunctionMode:
+        _hold(self._token)
+        _state.modes = (*_state.modes, self)
         return self
 
-    def __exit__(self, *error: object) -> None:
-        _state.modes.pop()
-        _let_go()
+
+@restoring
+def intercepting(mode: TorchFunctionMode) -> Iterator[Calls]:
+    """Have a mode intercept functions, without what a subclass does at its beginning and end."""
+    yield TorchFunctionMode._back(mode)
+    TorchFunctionMode._enter(mode)
 
 
 def innermost_mode() -> TorchFunctionMode | None:
@@ -145,12 +153,12 @@ def handle_torch_function(
         All answer NotImplemented.
     """
     kinds = _kinds(relevant_args)
-    if _state.modes:
-        mode = _state.modes.pop()
+    if modes := _state.modes:
         try:
-            result = mode.__torch_function__(public_api, tuple(kinds), args, kwargs)
+            _state.modes = modes[:-1]
+            result = modes[-1].__torch_function__(public_api, tuple(kinds), args, kwargs)
         finally:
-            _state.modes.append(mode)
+            _state.modes = modes
         if result is not NotImplemented:
             return result
     for kind in kinds:
@@ -239,7 +247,7 @@ def _intercepted(function: Callable) -> Callable:
     """Return a function that asks classes and modes first."""
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if not _held and not _lasting:  # nobody looks: see _MOST_WRAPS
+        if not _holders and not _lasting:  # nobody looks: see _MOST_WRAPS
             return function(*args, **kwargs)
         if _state.watchers:
             return _watched(wrapped, function, args, kwargs)
@@ -269,15 +277,22 @@ _WRAPPED = _intercepted(_intercepted).__code__  # all wrappers have it
 def _watched(wrapped: Callable, function: Callable, args: tuple, kwargs: dict) -> Any:
     """Give a call to the innermost watcher, which is off meanwhile."""
     watchers = _state.watchers
-    watcher = watchers.pop()
+    watcher = watchers[-1]
     try:
-        others = watchers or _state.modes or _intercepting
-        return watcher(wrapped if others else function, wrapped.__name__, args, kwargs)
+        _state.watchers = watchers[:-1]
+        others = _state.watchers or _state.modes or _intercepting
+        call = watcher.watch or _uninterested
+        return call(wrapped if others else function, wrapped.__name__, args, kwargs)
     finally:
-        watchers.append(watcher)
+        _state.watchers = watchers
 
 
-class watching:
+def _uninterested(function: Callable, name: str, args: tuple, kwargs: dict) -> Any:
+    """Be the watcher of a context that ended during a call that it watched."""
+    return function(*args, **kwargs)
+
+
+class watching(Restoring):
     """A context in which a watcher gets every call of a function in this thread.
 
     Parameters
@@ -288,14 +303,21 @@ class watching:
 
     def __init__(self, watcher: Callable) -> None:
         self._watcher = watcher
+        self.watch: Callable | None = None  # the watcher, while the context is open
 
-    def __enter__(self) -> None:
-        _hold()
-        _state.watchers.append(self._watcher)
+    def _back(self) -> Calls:
+        return ((self._end, ()),)
 
-    def __exit__(self, *error: object) -> None:
-        _state.watchers.remove(self._watcher)
-        _let_go()
+    def _enter(self) -> None:
+        _hold(self)
+        self.watch = self._watcher
+        _state.watchers = (*_state.watchers, self)
+
+    def _end(self) -> None:
+        """Watch no longer: contexts may end in any order."""
+        self.watch = None
+        _state.watchers = tuple([one for one in _state.watchers if one is not self])
+        _let_go(self)
 
 
 def unwatched(function: Callable, *args: Any) -> Any:
@@ -303,8 +325,8 @@ def unwatched(function: Callable, *args: Any) -> Any:
     watchers = _state.watchers
     if not watchers:
         return function(*args)
-    _state.watchers = []
     try:
+        _state.watchers = ()
         return function(*args)
     finally:
         _state.watchers = watchers
@@ -329,7 +351,7 @@ _places: list[_Place] = []  # what was found then
 _lasting: list[bool] = []  # not empty once functions stay wrapped
 
 _lock = process_lock()
-_held = 0  # modes and watchers that need the wrappers, in all threads
+_holders: set[object] = set()  # modes and watchers that need the wrappers, in all threads
 _wraps = 0  # how often functions were wrapped
 
 # From Python 3.13 on a class has 1,000 versions, two of which go with each wrapping and restoring;
@@ -398,9 +420,9 @@ class _Place:
         """Put functions in their places."""
         indexing = self._now.get("__getitem__")
         self._now.update(functions)
-        if functions and isinstance(self.owner, type):
-            name = next(iter(functions))
-            setattr(self.owner, name, functions[name])  # Python forgets what it looked up before
+        if isinstance(self.owner, type):
+            name = next(iter(self.plain))
+            setattr(self.owner, name, self._now[name])  # Python forgets what it looked up before
             # But Python 3.13 may go on calling the __getitem__ that it knows, as it did after some
             # thousand changes of the class, unless that function itself changes.
             if isinstance(indexing, types.FunctionType):
@@ -432,21 +454,19 @@ def prepare() -> None:
         place.refresh()
 
 
-def _hold() -> None:
+def _hold(token: object) -> None:
     """Have the functions wrapped until `_let_go`."""
-    global _held
     with _lock:
+        _holders.add(token)
         if not _before:
             _wrap_all()
-        _held += 1
 
 
-def _let_go() -> None:
+def _let_go(token: object) -> None:
     """Restore the functions if nobody else needs them wrapped."""
-    global _held
     with _lock:
-        _held -= 1
-        if not _held and not _lasting and _wraps < _MOST_WRAPS:
+        _holders.discard(token)
+        if not _holders and not _lasting and _wraps < _MOST_WRAPS:
             _restore()
 
 
@@ -522,7 +542,8 @@ def uninstall() -> None:
 
 def _restore() -> None:
     while _before:
-        _before.pop().restore()
+        _before[-1].restore()
+        _before.pop()  # last: after an interrupt it is restored again
     if "__torch_function__" in vars(Tensor):
         del Tensor.__torch_function__  # type: ignore[attr-defined]
 

@@ -74,8 +74,8 @@ def _casting(function: types.FunctionType, target: Callable[[tuple, dict], Any])
         if not here.enabled or here.inside or kwargs.get("out") is not None:
             return function(*args, **kwargs)
         dtype = target(args, kwargs)
-        here.inside = True
         try:
+            here.inside = True
             if _keeps_parameters(function, dtype):
                 args, kwargs = _cast_input(args, kwargs, dtype)
             elif dtype is not None:

@@ -31,7 +31,7 @@ class _Anomaly:
 anomaly = _Anomaly()
 
 
-def _calls() -> tuple:
+def anomaly_settings() -> tuple:
     """Return the calls that set the switch as it is."""
     return tuple(
         (anomaly.__setattr__, (name, getattr(anomaly, name))) for name in _Anomaly.__slots__
@@ -59,7 +59,7 @@ class set_detect_anomaly(Restoring):
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        self._before = _calls()
+        self._before = anomaly_settings()
         anomaly.enabled, anomaly.check_nan = bool(mode), bool(check_nan)
 
     def _back(self) -> tuple:
@@ -86,7 +86,7 @@ class detect_anomaly(Restoring):
         )
 
     def _back(self) -> tuple:
-        return _calls()
+        return anomaly_settings()
 
     def _enter(self) -> None:
         anomaly.enabled, anomaly.check_nan = True, self.check_nan

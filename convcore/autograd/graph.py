@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.hooks import register_multi_grad_hook
 from convcore.autograd.node import GradientEdge, Node, edge
 from convcore.autograd.saved import saved_tensors_hooks
+from convcore.kernels.runtime.restoring import Calls, restoring
 
 __all__ = [
     "GradientEdge",
@@ -58,16 +58,13 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(lambda tensor: tensor, lambda tensor: tensor)
 
 
-@contextlib.contextmanager
-def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+@restoring
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[Calls]:
     """Make `saved_tensors_hooks` raise a RuntimeError with a message, as a context manager."""
     if mode.saved_hooks:
         raise RuntimeError(error_message)
-    before, mode.hooks_forbidden = mode.hooks_forbidden, error_message
-    try:
-        yield
-    finally:
-        mode.hooks_forbidden = before
+    yield ((mode.__setattr__, ("hooks_forbidden", mode.hooks_forbidden)),)
+    mode.hooks_forbidden = error_message
 
 
 class _Copies:
@@ -79,8 +76,8 @@ class _Copies:
         """Do nothing: the copies are freed with the graph."""
 
 
-@contextlib.contextmanager
-def allow_mutation_on_saved_tensors() -> Iterator[_Copies]:
+@restoring
+def allow_mutation_on_saved_tensors() -> Generator[Calls, None, _Copies]:
     """Allow tensors to be changed in place after they were saved for backward.
 
     Every tensor that is saved inside this context manager is copied; PyTorch copies those that are
@@ -93,9 +90,8 @@ def allow_mutation_on_saved_tensors() -> Iterator[_Copies]:
     """
     if getattr(_Copies.now, "open", False):
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    hooks = saved_tensors_hooks(lambda tensor: tensor.clone(), lambda tensor: tensor)
+    yield (*hooks._back(), (_Copies.now.__setattr__, ("open", False)))
+    hooks._enter()
     _Copies.now.open = True
-    try:
-        with saved_tensors_hooks(lambda tensor: tensor.clone(), lambda tensor: tensor):
-            yield _Copies()
-    finally:
-        _Copies.now.open = False
+    return _Copies()

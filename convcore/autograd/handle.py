@@ -6,12 +6,15 @@ dictionary weakly: keeping a handle keeps neither a module nor a graph alive.
 
 from __future__ import annotations
 
+import copyreg
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from convcore.engine.runtime.locks import process_lock
+from convcore.kernels.runtime._restoring import Restoring
+from convcore.kernels.runtime.restoring import Calls
 
 __all__ = ["RemovableHandle", "unserializable_hook"]
 
@@ -25,7 +28,7 @@ def _dead_reference() -> weakref.ref:
     return weakref.ref(OrderedDict())
 
 
-class RemovableHandle:
+class RemovableHandle(Restoring):
     """Remove one hook from the dictionary that it was registered in.
 
     Parameters
@@ -85,11 +88,14 @@ class RemovableHandle:
         with _ids:
             RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
-    def __enter__(self) -> RemovableHandle:
-        return self
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        return copyreg.__newobj__, (type(self),), self.__getstate__()  # type: ignore[attr-defined]
 
-    def __exit__(self, *exception: object) -> None:
-        self.remove()
+    def _back(self) -> Calls:
+        return ((self.remove, ()),)
+
+    def _enter(self) -> RemovableHandle:
+        return self
 
 
 def add_hook(

@@ -16,6 +16,8 @@ from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.autograd.leaf import leaf_of
 from convcore.autograd.node import accumulator
 from convcore.engine.runtime.locks import process_lock
+from convcore.kernels.runtime._restoring import Restoring
+from convcore.kernels.runtime.restoring import Calls
 
 
 def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
@@ -81,7 +83,7 @@ def register_post_accumulate_grad_hook(tensor: Tensor, hook: Callable) -> Remova
     return add_hook(leaf_of(tensor).after_accumulate, hook)
 
 
-class _MultiHandle:
+class _MultiHandle(Restoring):
     """The handle of all hooks of one `register_multi_grad_hook`; also a context manager."""
 
     def __init__(self, handles: tuple[RemovableHandle, ...]):
@@ -91,11 +93,11 @@ class _MultiHandle:
         for handle in self.handles:
             handle.remove()
 
-    def __enter__(self) -> _MultiHandle:
-        return self
+    def _back(self) -> Calls:
+        return ((self.remove, ()),)
 
-    def __exit__(self, *error: object) -> None:
-        self.remove()
+    def _enter(self) -> _MultiHandle:
+        return self
 
 
 def register_multi_grad_hook(

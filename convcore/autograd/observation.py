@@ -5,21 +5,22 @@ It sees functions, methods, operators and modules alike, each with its inputs an
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from convcore.kernels.runtime.restoring import Calls, restoring
 
 __all__ = ["observed"]
 
 # Thread -> callback. It is nearly always empty, and then `record` need not ask further.
 observers: dict[int, Callable[[Any, tuple, Any], None]] = {}
-# Thread -> the callbacks of the contexts that are open, in the order in which they were entered.
-_callbacks: dict[int, list[Callable[[Any, tuple, Any], None]]] = {}
+# Thread -> the callbacks of the open contexts, by the context, in the order of entry.
+_callbacks: dict[int, dict[object, Callable[[Any, tuple, Any], None]]] = {}
 
 
-@contextlib.contextmanager
-def observed(callback: Callable[[Any, tuple, Any], None]) -> Iterator[None]:
+@restoring
+def observed(callback: Callable[[Any, tuple, Any], None]) -> Iterator[Calls]:
     """Call ``callback(node, inputs, outputs)`` for each operation that this thread records.
 
     Parameters
@@ -34,28 +35,28 @@ def observed(callback: Callable[[Any, tuple, Any], None]) -> Iterator[None]:
     Observations nest: the outer callback is called after the inner one. They may end in any order.
     """
     thread = threading.get_ident()
-    callbacks = _callbacks.setdefault(thread, [])
-    callbacks.append(callback)
-    _install(thread, callbacks)
-    try:
-        yield
-    finally:
-        for place in reversed(range(len(callbacks))):
-            if callbacks[place] is callback:
-                del callbacks[place]
-                break
-        _install(thread, callbacks)
+    token = object()
+    yield ((_forget, (thread, token)),)
+    _callbacks.setdefault(thread, {})[token] = callback
+    _install(thread)
 
 
-def _install(thread: int, callbacks: list[Callable[[Any, tuple, Any], None]]) -> None:
-    """Have a thread's operations seen by these callbacks, the last one first."""
+def _forget(thread: int, token: object) -> None:
+    """Remove the callback of a context, if it is there."""
+    _callbacks.get(thread, {}).pop(token, None)
+    _install(thread)
+
+
+def _install(thread: int) -> None:
+    """Have a thread's operations seen by its callbacks, the last one first."""
+    callbacks = tuple(_callbacks.get(thread, {}).values())
     if not callbacks:
         observers.pop(thread, None)
         _callbacks.pop(thread, None)
     elif len(callbacks) == 1:
         observers[thread] = callbacks[0]
     else:
-        inner_first = tuple(reversed(callbacks))
+        inner_first = callbacks[::-1]
 
         def each(node: Any, inputs: tuple, outputs: Any) -> None:
             for callback in inner_first:

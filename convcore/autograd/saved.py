@@ -86,8 +86,9 @@ class _Packed:
         self.unpack_hook = unpack_hook
         version = tensor._counter[0]
         # Not a context manager, which Ctrl-C may end before it has put anything back.
-        recording, mode.enabled = mode.enabled, False
+        recording = mode.enabled
         try:
+            mode.enabled = False
             self.packed = pack(_detached(tensor))
         finally:
             mode.enabled = recording

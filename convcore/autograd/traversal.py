@@ -108,9 +108,9 @@ class Traversal:
             return
         before = mode.enabled, mode.traversal
         n_hooks = len(mode.saved_hooks)
-        mode.enabled, mode.traversal, mode.depth = self.create_graph, self, depth + 1
         ready, ready_leaves = self.ready, self.ready_leaves
         try:
+            mode.enabled, mode.traversal, mode.depth = self.create_graph, self, depth + 1
             while ready_leaves or ready:
                 if ready_leaves:
                     self._visit_leaf(ready_leaves.popleft())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
+
+from convcore.kernels.runtime.restoring import Calls, restoring
 
 
 def absent() -> bool:
@@ -21,15 +22,11 @@ def no_version() -> None:
 def flags_of(module: str) -> Callable[..., AbstractContextManager[None]]:
     """Return a module's ``flags``: a context that sets its switches and restores them."""
 
-    @contextlib.contextmanager
-    def flags(*args: Any, **switches: Any) -> Iterator[None]:
+    @restoring
+    def flags(*args: Any, **switches: Any) -> Iterator[Calls]:
         """Set switches of this module until the end of a ``with`` block; they change nothing."""
         names = vars(sys.modules[module])
-        before = {name: names[name] for name in switches if name in names}
+        yield ((names.update, ({name: names[name] for name in switches if name in names},)),)
         names.update(switches)
-        try:
-            yield
-        finally:
-            names.update(before)
 
     return flags

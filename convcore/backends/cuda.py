@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 from convcore.backends._switches import absent as is_built
+from convcore.kernels.runtime.restoring import Calls, restoring
 
 __all__ = ["is_built", "matmul", "sdp_kernel"]
 
@@ -36,7 +36,7 @@ flash_sdp_enabled = mem_efficient_sdp_enabled = math_sdp_enabled = cudnn_sdp_ena
 enable_flash_sdp = enable_mem_efficient_sdp = enable_math_sdp = enable_cudnn_sdp = _ignored
 
 
-@contextlib.contextmanager
-def sdp_kernel(*args: Any, **kwargs: Any) -> Iterator[None]:
+@restoring
+def sdp_kernel(*args: Any, **kwargs: Any) -> Iterator[Calls]:
     """Choose no implementation of attention: there is one."""
-    yield
+    yield ()

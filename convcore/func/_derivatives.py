@@ -12,6 +12,8 @@ from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import enable_grad, is_grad_enabled
 from convcore.autograd.node import AccumulateGrad
 from convcore.func._trees import filled, leaves, mapped
+from convcore.kernels.runtime._restoring import Restoring
+from convcore.kernels.runtime.restoring import Calls
 
 __all__ = ["grad", "grad_and_value", "jvp", "vjp"]
 
@@ -163,7 +165,7 @@ def jvp(
     return (value, product, aux) if has_aux else (value, product)
 
 
-class Level:
+class Level(Restoring):
     """One transform that runs: its inputs, and whether its results belong to an outer graph."""
 
     def __init__(self) -> None:
@@ -171,13 +173,12 @@ class Level:
         self.outer = False
         self.recording = is_grad_enabled()
 
-    def __enter__(self) -> Level:
-        self._mode = enable_grad()
-        self._mode.__enter__()
-        return self
+    def _back(self) -> Calls:
+        return enable_grad()._back()
 
-    def __exit__(self, *error: object) -> None:
-        self._mode.__exit__()
+    def _enter(self) -> Level:
+        enable_grad()._enter()
+        return self
 
     def input(self, x: Any) -> Tensor:
         """Return an argument as a tensor to differentiate by."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +10,10 @@ from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import enable_grad, mode
 from convcore.autograd.saved import saved_tensors_hooks
 from convcore.inference.op_graph import Output, reached
+from convcore.kernels.runtime._restoring import Restoring, within
+from convcore.kernels.runtime.restoring import together
 from convcore.nn import Module
+from convcore.nn.modules._hooks import call_hooks
 from convcore.nn.modules.utils import nested_tensors
 
 
@@ -29,8 +30,7 @@ class DifferentiatedError(Exception):
     """A net computes gradients in its forward pass, of what `recording` does not keep."""
 
 
-@contextlib.contextmanager
-def recording() -> Iterator[None]:
+def recording() -> Restoring:
     """Record operations but not the tensors that a backward pass would need.
 
     They are often many times what an inference holds at once.
@@ -41,11 +41,8 @@ def recording() -> Iterator[None]:
         A backward pass needs one of them.
     """
     if mode.hooks_forbidden is not None:
-        with enable_grad():
-            yield
-        return
-    with enable_grad(), saved_tensors_hooks(_forget, _restore):
-        yield
+        return enable_grad()
+    return together(enable_grad(), saved_tensors_hooks(_forget, _restore))
 
 
 def _forget(tensor: Tensor) -> None:
@@ -91,17 +88,9 @@ class Trace:
         self._inputs: list[Output | None] = []
         # By the layer's id; calls that left no trace in the graph count too.
         self._calls: Counter[Module] = Counter()
-        handles = []
-        for module in model.modules():
-            if isinstance(module, layers):
-                handles.append(module.register_forward_pre_hook(self._before))
-                handles.append(module.register_forward_hook(self._after))
-        try:
-            with enable_grad() if keep else recording():
-                self.results = model(*args)
-        finally:
-            for handle in handles:
-                handle.remove()
+        traced = [module for module in model.modules() if isinstance(module, layers)]
+        hooks = call_hooks(traced, self._before, self._after)
+        self.results = within(together(hooks, enable_grad() if keep else recording()), model, args)
         results = list(nested_tensors(self.results))
         # From the layers' outputs, too: a layer whose output is unused still consumes its input.
         nodes = reached([*(t.grad_fn for t in results), *(run.output[0] for run in self._runs)])

@@ -19,13 +19,15 @@ from convcore.inspection.watching.selection import Selection
 from convcore.inspection.watching.statistics import chosen, statistics
 from convcore.inspection.watching.stream import Stream
 from convcore.inspection.watching.values import Values
+from convcore.kernels.runtime._restoring import Ending
+from convcore.kernels.runtime.restoring import Calls as Undo
 
 __all__ = ["Capture", "capture"]
 
 _KINDS = ("output", "grad")
 
 
-class Capture(Mapping):
+class Capture(Ending, Mapping):
     """What `capture` found: a mapping of the outputs, with the gradients beside it.
 
     Attributes
@@ -68,6 +70,7 @@ class Capture(Mapping):
         self._path = file
         self._stream: Stream | None = None
         self._calls = Calls(model)
+        self._told: Any = None
         self._grad_hooks: list[Any] = []
         self._reduced: tuple[Any, int, dict] | None = None
 
@@ -85,27 +88,22 @@ class Capture(Mapping):
         parts = ("output", self.output), ("grad", self.grad)
         return "\n".join(f"{kind} of\n{values}" for kind, values in parts if values) or "nothing"
 
-    def __enter__(self) -> Capture:
-        stream = None if self._path is None else Stream(self._path)
-        try:
-            fused = FusedCalls(self._calls, self.made, self._to_compute, self._takes_recipes)
-            self._calls.open(self, fused)
-        except BaseException as error:
-            if stream is not None:
-                stream.abandon(error)
-            raise
-        self._stream = stream
+    def _back(self) -> Undo:
+        fused = FusedCalls(self._calls, self.made, self._to_compute, self._takes_recipes)
+        self._told = self._calls.told(self, fused)
+        undo = self._told._back()
+        self._stream = None if self._path is None else Stream(self._path)
+        return (*undo, (self._forget_hooks, ()))
+
+    def _enter(self) -> Capture:
+        self._told._enter()
         return self
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        try:
-            self._calls.close()
-            self._forget_hooks()
-        finally:
-            if self._stream is not None:
-                stream, self._stream = self._stream, None
-                stream.close() if error is None else stream.abandon(error)
-            self._reduced = None
+    def _ended(self, error: BaseException | None) -> None:
+        self._reduced = self._told = None
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close() if error is None else stream.abandon(error)
         if error is None and self.passes:
             self._selection.check(self._calls.known)
 

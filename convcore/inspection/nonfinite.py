@@ -14,11 +14,14 @@ import numpy as np
 from convcore import _hints, nn, overrides
 from convcore._dtype import INEXACT
 from convcore._tensor import Tensor
-from convcore.autograd.anomaly_mode import set_detect_anomaly
+from convcore.autograd.anomaly_mode import anomaly_settings, set_detect_anomaly
 from convcore.autograd.node import AccumulateGrad, Node, next_number
 from convcore.inspection.watching.calls import leaves
 from convcore.inspection.watching.hooks import Hook
 from convcore.inspection.watching.nesting import Nesting
+from convcore.kernels.runtime._restoring import Restoring
+from convcore.kernels.runtime.restoring import Calls, together
+from convcore.nn.modules._hooks import call_hooks
 
 __all__ = ["NonFiniteError", "find_nan"]
 
@@ -53,7 +56,7 @@ class NonFiniteError(FloatingPointError):
         self.backward = backward
 
 
-class find_nan:
+class find_nan(Restoring):
     """Find the first NaN or infinity, as a context manager that raises where it is made.
 
     Parameters
@@ -99,41 +102,29 @@ class find_nan:
         self._nesting = Nesting()
         self._calls = 0  # of functions whose results were read, so far
         self._thread: int | None = None  # None: not open
-        self._handles: list[Any] = []
-        self._watching = overrides.watching(self._called)
         self._names = {} if model is None else {m: name for name, m in model.named_modules()}
         named = () if model is None else (*model.named_parameters(), *model.named_buffers())
         self._tensors = {tensor: name for name, tensor in named}
 
-    def __enter__(self) -> find_nan:
+    def _back(self) -> Calls:
         if self._thread is not None:
             raise RuntimeError("find_nan: this block is open already: make another one")
+        before, after = Hook(self._begin), Hook(self._leave)
+        hooks = call_hooks(self._names, before, after, always_call=True)
+        self._watching = together(overrides.watching(self._called), hooks)
+        return (*self._watching._back(), *anomaly_settings(), (self._forget, ()))
+
+    def _enter(self) -> find_nan:
         self._thread = get_ident()
-        self._anomaly = set_detect_anomaly(True)
-        self._anomaly.__enter__()
-        self._watching.__enter__()
-        try:
-            for module in self._names:
-                self._handles.append(module.register_forward_pre_hook(Hook(self._enter)))
-                leave = module.register_forward_hook(Hook(self._leave), always_call=True)
-                self._handles.append(leave)
-        except BaseException:
-            self.__exit__()
-            raise
+        set_detect_anomaly(True)
+        self._watching._enter()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        try:
-            for handle in self._handles:
-                handle.remove()
-            self._handles.clear()
-        finally:
-            self._watching.__exit__()
-            self._anomaly.__exit__()
-            self._thread = None
-            self._nesting.forget()
+    def _forget(self) -> None:
+        self._thread = self._watching = None
+        self._nesting.forget()
 
-    def _enter(self, module: nn.Module, args: tuple) -> None:
+    def _begin(self, module: nn.Module, args: tuple) -> None:
         if get_ident() != self._thread:
             return
         if module is self._model and self._nesting.enter():

@@ -15,6 +15,8 @@ from convcore.functions.broadcast import broadcast_to
 from convcore.inspection._models import check_model
 from convcore.inspection.watching.calls import Calls, with_leaves
 from convcore.inspection.watching.selection import Selection
+from convcore.kernels.runtime._restoring import Ending
+from convcore.kernels.runtime.restoring import Calls as Undo
 
 __all__ = ["Patch", "noise", "patch", "scale", "stop", "zero"]
 
@@ -56,7 +58,7 @@ def stop(value: Tensor) -> Tensor:
     raise _Stopped
 
 
-class Patch:
+class Patch(Ending):
     """What `patch` returns.
 
     Attributes
@@ -72,16 +74,20 @@ class Patch:
         self._outputs = _Rules(outputs, "outputs")
         self._grads = _Rules(grads, "grads")
         self._calls = Calls(model)
+        self._told: Any = None
         self._handles: list[Any] = []
         self._called = False
 
-    def __enter__(self) -> Patch:
-        self._calls.open(self)
+    def _back(self) -> Undo:
+        self._told = self._calls.told(self)
+        return (*self._told._back(), (self._forget_hooks, ()))
+
+    def _enter(self) -> Patch:
+        self._told._enter()
         return self
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        self._calls.close()
-        self._forget_hooks()
+    def _ended(self, error: BaseException | None) -> bool:
+        self._told = None
         if error is None and self._called:
             self._outputs.check(self._calls.known)
             self._grads.check(self._calls.known)

@@ -11,12 +11,17 @@ from convcore import _hints, nn, overrides
 from convcore._creation import zeros
 from convcore._dtype import dtype as _dtype
 from convcore._dtype import float32
+from convcore._frames import is_from_signal_handler
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
+from convcore.inference.hidden_runs import HiddenRun
 from convcore.inspection import table
 from convcore.inspection._models import check_model
 from convcore.inspection._optimized import refuse_optimized
 from convcore.inspection.work import COUNTED, PRODUCTS, multiply_adds
+from convcore.kernels.runtime._restoring import within
+from convcore.kernels.runtime.restoring import together
+from convcore.nn.modules._hooks import call_hooks, evaluating
 from convcore.nn.modules.utils import nested_tensors
 
 __all__ = ["Row", "Summary", "summary"]
@@ -114,7 +119,8 @@ def summary(
 
     Notes
     -----
-    The model is called once, in evaluation mode and under `no_grad`; its modes are restored.
+    The model is called once, in evaluation mode and under `no_grad`. Its modes are restored, and so
+    is the state that its code can change, such as buffers and attributes; not random generators.
     Multiply-adds are those of convolutions, linear, recurrent and attention layers that are called
     as modules, by their definition; of functions that a ``forward`` calls itself, those that
     multiply are named below the total. Sizes are those of the given input, including its batch.
@@ -133,19 +139,16 @@ def summary(
     refuse_optimized(model, "summary")
     args, kwargs = _arguments(input, dtype), kwargs or {}
     watch = _Watch(model)
-    modes = [(module, module.training) for module in model.modules()]
-    handles = [
-        handle
-        for module in model.modules()
-        for handle in (
-            module.register_forward_pre_hook(watch.enter),
-            module.register_forward_hook(watch.leave, with_kwargs=True),
-        )
-    ]
+    hooks = call_hooks(model.modules(), watch.enter, watch.leave, with_kwargs=True)
+    watched = together(
+        HiddenRun(model, effects=True, draws=True),
+        evaluating(model),
+        hooks,
+        no_grad(),
+        overrides.watching(watch.function),
+    )
     try:
-        model.eval()
-        with no_grad(), overrides.watching(watch.function):
-            model(*args, **kwargs)
+        within(watched, model, args, kwargs)
     except Exception as error:
         if not args and not kwargs and isinstance(error, TypeError):
             _hints.hinted(error, _hints.modules.NO_INPUT)
@@ -153,11 +156,6 @@ def summary(
             error.__notes__ = []  # what a layer guessed: the cause is known now
             _hints.hinted(error, _hints.modules.lone_shape(input))
         raise
-    finally:
-        for handle in handles:
-            handle.remove()
-        for module, training in modes:
-            module.training = training
     return watch.found(_bytes(args) + _bytes(kwargs), depth)
 
 
@@ -173,7 +171,7 @@ class _Watch:
         self.counted: list[bool] = []  # of each row inside: whether its products are
         self.not_counted: dict[str, None] = {}
 
-    def enter(self, module: nn.Module, args: tuple) -> None:
+    def enter(self, module: nn.Module, args: tuple, kwargs: dict) -> None:
         """Start the row of a call (a forward pre-hook)."""
         row = Row(
             name=self.names[module],
@@ -243,10 +241,12 @@ def _is_shape(input: Any) -> bool:
 
 def _runs(model: nn.Module, args: tuple, kwargs: dict[str, Any]) -> bool:
     """Return whether the net takes these arguments."""
+    run = together(HiddenRun(model, effects=True), evaluating(model), no_grad())
     try:
-        with no_grad():
-            model(*args, **kwargs)
-    except Exception:
+        within(run, model, args, kwargs)
+    except Exception as error:
+        if is_from_signal_handler(error):
+            raise
         return False
     return True
 

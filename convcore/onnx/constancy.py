@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from convcore import Tensor, get_rng_state, set_rng_state
+from convcore import Tensor, set_rng_state
+from convcore._frames import is_from_signal_handler
 from convcore._hints import hinted
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.inputs import Inputs
 from convcore.onnx.nesting import replaced
 from convcore.onnx.recording import Recorder
 from convcore.onnx.values import array_of, value_of
+from convcore.random.generator import fork_rng
 
 
 def check_constants(recorder: Recorder, inputs: Inputs, call: Any, random_state: Tensor) -> None:
@@ -35,14 +37,14 @@ def check_constants(recorder: Recorder, inputs: Inputs, call: Any, random_state:
     args, kwargs = replaced(call, _other)
     values = inputs.tensors(args, kwargs)
     again = recorder.again(dict(zip(inputs.names.values(), values, strict=True)))
-    after = get_rng_state()
-    set_rng_state(random_state)
-    try:
-        again.results(args, kwargs)
-    except Exception:  # the net may refuse values that are none of its caller's
-        return
-    finally:
-        set_rng_state(after)
+    with fork_rng():
+        set_rng_state(random_state)
+        try:
+            again.results(args, kwargs)
+        except Exception as error:  # the net may refuse values that are none of its caller's
+            if is_from_signal_handler(error):
+                raise
+            return
     if [each.op_type for each in again.nodes] != [each.op_type for each in recorder.nodes]:
         return  # a net that is another at its first call
     for (module, one), (_, other) in zip(recorder.taken, again.taken, strict=False):

@@ -54,7 +54,8 @@ def export(
     model : Module
         Is run twice, on other values the second time, which finds values that are taken for
         constants and are none, and more often for each free axis, at another size of it; its mode
-        and its buffers are put back.
+        and all state that its code can change are put back; random numbers are drawn as if it
+        ran once.
     args : Tensor or tuple
         What forward is called with.  Tensors, those in tuples, lists and dicts too, become the
         model's inputs; numbers, strings and None stay in it as they are.

@@ -6,14 +6,14 @@ again at all of them, and sizes that differ are followed, until the models are t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 
-from convcore import Tensor, get_rng_state, set_rng_state
+from convcore import Tensor, set_rng_state
+from convcore._frames import is_from_signal_handler
 from convcore._hints import hinted
 from convcore.onnx.axes import Axes
 from convcore.onnx.errors import OnnxError
@@ -21,6 +21,7 @@ from convcore.onnx.inputs import Inputs
 from convcore.onnx.nesting import replaced
 from convcore.onnx.recording import Recorder
 from convcore.onnx.values import array_of, value_of
+from convcore.random.generator import fork_rng
 
 _Size = Callable[[int], int]
 _Names = tuple[str, ...]
@@ -133,10 +134,13 @@ class _Runs:
         }
         args, kwargs = replaced((args, kwargs), lambda x: _resized(x, wanted.get(id(x), ()), size))
         again = recorder.again(self._by_name(args, kwargs), copies_weights)
-        with _drawing_from(self._random_state):
+        with fork_rng():
+            set_rng_state(self._random_state)
             try:
                 return again, again.results(args, kwargs)
-            except Exception:  # what a net raises at other sizes may be of any kind
+            except Exception as error:  # what a net raises at other sizes may be of any kind
+                if is_from_signal_handler(error):
+                    raise
                 return None
 
     def _by_name(self, args: Any, kwargs: Any) -> dict[str, Tensor]:
@@ -151,16 +155,6 @@ def _error(recorder: Recorder, others: Mapping[_Names, tuple[_Size, Recorder]]) 
             shown = " and ".join(map(repr, names))
             return hinted(OnnxError(f"{shown} cannot be a free axis: {found}"), _ADVICE)
     return None
-
-
-@contextmanager
-def _drawing_from(random_state: Tensor) -> Iterator[None]:
-    after = get_rng_state()
-    set_rng_state(random_state)
-    try:
-        yield
-    finally:
-        set_rng_state(after)
 
 
 def _copy(value: Tensor) -> Tensor:

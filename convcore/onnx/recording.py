@@ -6,7 +6,6 @@ import inspect
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,11 +17,16 @@ from convcore import Tensor, nn
 from convcore._frames import users_frame
 from convcore._hints import hinted
 from convcore.autograd import no_grad
+from convcore.inference.hidden_runs import HiddenRun
+from convcore.kernels.runtime._restoring import within
+from convcore.kernels.runtime.restoring import Calls as Undo
+from convcore.kernels.runtime.restoring import restoring, together
+from convcore.nn.modules._hooks import call_hooks, evaluating
 from convcore.nn.utils.rnn import PackedSequence
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.naming import distinct
 from convcore.onnx.nesting import leaves, tensors_in
-from convcore.onnx.ongoing import is_recording
+from convcore.onnx.ongoing import exporting
 from convcore.onnx.recurrences import LAYERS
 from convcore.onnx.refusals import NO_TRANSLATION, READ_VALUES, advice_for, reads_values
 from convcore.onnx.sight import in_sight
@@ -136,6 +140,7 @@ class Recorder(TorchFunctionMode):
         }
         self._reserved: list[str] = []
         self._stack: list[str] = []
+        self._is_first = True  # of the runs of an export: its random numbers are drawn for good
         self._inside = False  # a layer that is taken as a whole
         self._composing = 0  # how many functions are being recorded as calls of others
         self._copies_weights = True
@@ -174,7 +179,7 @@ class Recorder(TorchFunctionMode):
         """Return a recorder for another run of the same net."""
         new = Recorder(self._module, inputs, self.opset)
         new.sizes_are_free, new._weights = self.sizes_are_free, self._weights
-        new._copies_weights, new.earlier = copies_weights, self.earlier
+        new._copies_weights, new.earlier, new._is_first = copies_weights, self.earlier, False
         new.reserve(self._reserved)
         return new
 
@@ -208,30 +213,22 @@ class Recorder(TorchFunctionMode):
         return tuple(shape[axis] for shape in shapes) == values_of(size, len(shapes))
 
     def _run(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> Any:
-        modes = [(each, each.training) for each in self._module.modules()]
-        buffers = [(each, each.clone()) for each in self._module.buffers()]
-        handles = []
+        hooks = []
         for name, each in self._module.named_modules():
-            handles.append(each.register_forward_pre_hook(self._entering(name)))
+            hooks.append(call_hooks([each], self._entering(name), self._leaving, always_call=True))
             if self._translation_of(each):
-                handles.append(each.register_forward_pre_hook(self._starting))
-                ending = each.register_forward_hook(self._ending, prepend=True, with_kwargs=True)
-                handles.append(ending)
-            handles.append(each.register_forward_hook(self._leaving, always_call=True))
-        token = is_recording.set(True)
-        try:
-            self._module.eval()
-            with no_grad(), self, in_sight(self._module):
-                return self._module(*args, **kwargs)
-        finally:
-            is_recording.reset(token)
-            for handle in handles:
-                handle.remove()
-            for each, mode in modes:
-                each.training = mode
-            with no_grad():
-                for buffer, before in buffers:
-                    buffer.copy_(before)
+                hooks.append(call_hooks([each], self._starting))
+                hooks.append(call_hooks([each], None, self._ending, with_kwargs=True, prepend=True))
+        run = together(
+            HiddenRun(self._module, effects=True, draws=self._is_first),
+            evaluating(self._module),
+            *hooks,
+            exporting(),
+            no_grad(),
+            self,
+            in_sight(self._module),
+        )
+        return within(run, self._module, tuple(args), dict(kwargs))
 
     def _entering(self, name: str) -> Callable[..., None]:
         return lambda *_: self._stack.append(name)
@@ -258,7 +255,7 @@ class Recorder(TorchFunctionMode):
                 names = translate(self, module, *args, **kwargs)
             except OnnxError as error:
                 self._refuse(type(module), str(error))
-            self._enter(tensors_in(output), names)
+            self._name_results(tensors_in(output), names)
 
     def _leaving(self, *_: Any) -> None:
         self._inside = False  # even if forward has failed, and the net goes on
@@ -326,10 +323,12 @@ class Recorder(TorchFunctionMode):
             if id(each) not in self._computed or not array.size:
                 continue
             if _is_same(array, own):
-                self._enter([value], [self._names[id(each)]])
+                self._name_results([value], [self._names[id(each)]])
                 return
             if order := _order(array, own):
-                self._enter([value], self.node("Transpose", [self._names[id(each)]], perm=order))
+                self._name_results(
+                    [value], self.node("Transpose", [self._names[id(each)]], perm=order)
+                )
                 return
 
     def _check(
@@ -379,9 +378,9 @@ class Recorder(TorchFunctionMode):
             self._refuse(func, str(error))
         if name not in _TAKE_DTYPES:
             self._check_taken(func, [args[1:], kwargs], before)
-        self._enter(results, outputs)
+        self._name_results(results, outputs)
 
-    def _enter(self, results: Sequence[Tensor], names: Sequence[str]) -> None:
+    def _name_results(self, results: Sequence[Tensor], names: Sequence[str]) -> None:
         """Name what was computed."""
         for tensor, name in zip(results, names, strict=True):
             self._names[id(tensor)] = name
@@ -395,15 +394,12 @@ class Recorder(TorchFunctionMode):
             if id(each) in self._computed and self._names[id(each)] not in inputs:
                 self._refuse(func, READ_VALUES)
 
-    @contextmanager
-    def composing(self) -> Iterator[None]:
+    @restoring
+    def composing(self) -> Iterator[Undo]:
         """Record what is called within, in the place of a function that has no node."""
+        yield (*self._back(), (setattr, (self, "_composing", self._composing)))
         self._composing += 1
-        try:
-            with self:
-                yield
-        finally:
-            self._composing -= 1
+        super()._enter()
 
     def _refuse(self, func: Callable[..., Any], reason: str) -> NoReturn:
         """Raise the error of a function, or of a layer's class, that cannot be written as nodes."""

@@ -8,28 +8,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from convcore import nn
-from convcore.overrides import intercepted
+from convcore.kernels.runtime.restoring import Calls, restoring
+from convcore.overrides import interceptable, prepare
 
 
-@contextmanager
-def in_sight(net: nn.Module) -> Iterator[None]:
+@restoring
+def in_sight(net: nn.Module) -> Iterator[Calls]:
     """Have the mode see functions in a net's attributes, and in the files of its classes."""
-    before = []
-    try:
-        for names in _namespaces(net):
-            for name, value in list(names.items()):
-                seen = intercepted(value)
-                if seen is not value:
-                    before.append((names, name, value))
-                    names[name] = seen
-        yield
-    finally:
-        for names, name, value in before:
-            names[name] = value
+    prepare()
+    changes = [
+        (names, name, value, seen)
+        for names in _namespaces(net)
+        for name, value in list(names.items())
+        if (seen := interceptable(value)) is not value
+    ]
+    yield tuple((names.__setitem__, (name, value)) for names, name, value, _ in changes)
+    for names, name, _, seen in changes:
+        names[name] = seen
 
 
 def _namespaces(net: nn.Module) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from onnx import helper
 
 from convcore import Tensor, nn
 from convcore._size import Size
+from convcore.kernels.runtime.restoring import Calls, restoring
 from convcore.onnx.nesting import leaves
 from convcore.onnx.sight import files_of
 from convcore.overrides import innermost_mode
@@ -171,8 +171,8 @@ def _new_node(r: Recorder, expression: Expression) -> str:
 # --- read ----------------------------------------------------------------------------------------
 
 
-@contextmanager
-def followed(net: nn.Module) -> Iterator[None]:
+@restoring
+def followed(net: nn.Module) -> Iterator[Calls]:
     """Have tensors ask the recorder for their sizes, where a net asks for them.
 
     What ``len`` returns is always a plain int: in the files of the net's classes another function
@@ -192,15 +192,14 @@ def followed(net: nn.Module) -> Iterator[None]:
 
     files = [names for names in files_of(net) if "len" not in names]
     owner: Any = Tensor
+    yield (
+        *((names.pop, ("len", None)) for names in files),
+        (setattr, (owner, "shape", before[0])),
+        (setattr, (owner, "size", before[1])),
+    )
     owner.shape, owner.size = property(shape, doc=before[0].__doc__), size
-    try:
-        for names in files:
-            names["len"] = length
-        yield
-    finally:
-        for names in files:
-            names.pop("len", None)
-        owner.shape, owner.size = before
+    for names in files:
+        names["len"] = length
 
 
 def sizes_at(value: Tensor, name: str, shapes: Sequence[Sequence[int]]) -> Size:

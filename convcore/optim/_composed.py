@@ -49,8 +49,9 @@ class Composed(Optimizer):
         """Update the parameters that have a gradient; see `Optimizer.step`."""
         differentiable = bool(self.defaults.get("differentiable"))
         # Not a context manager, which Ctrl-C may end before it has put anything back.
-        recording, mode.enabled = mode.enabled, differentiable
+        recording = mode.enabled
         try:
+            mode.enabled = differentiable
             loss = self._loss(closure)
             for parameter in self._all_parameters():
                 if parameter._grad is not None:

@@ -9,7 +9,6 @@ import socket
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +16,8 @@ from convcore._hints import hinted
 from convcore._misnamed import KeywordHints
 from convcore.autograd.grad_mode import Uncalled
 from convcore.inspection.profiling import _chrome_trace
+from convcore.kernels.runtime._restoring import Ending, undo
+from convcore.kernels.runtime.restoring import Calls
 from convcore.profiler.averages import EventList, averages
 from convcore.profiler.recording import Event, Recording, region
 from convcore.profiler.scheduling import ProfilerAction
@@ -41,7 +42,7 @@ def supported_activities() -> set[ProfilerActivity]:
     return {ProfilerActivity.CPU}
 
 
-class profile(KeywordHints, metaclass=Uncalled):
+class profile(KeywordHints, Ending, metaclass=Uncalled):
     """Record the functions that this thread calls, their backward passes, and named regions.
 
     Parameters
@@ -114,7 +115,7 @@ class profile(KeywordHints, metaclass=Uncalled):
         self._schedule, self._ready, self._keeps = schedule, on_trace_ready, acc_events
         self._events: list[Event] = []
         self._recording: Recording | None = None
-        self._step = ExitStack()
+        self._step: Calls = ()  # what ends the present step
         self._running = False
         self.step_num = 0
         self.current_action = self._action()
@@ -129,9 +130,8 @@ class profile(KeywordHints, metaclass=Uncalled):
 
     def stop(self) -> None:
         """End, as ``with`` does; what was recorded is given to ``on_trace_ready``."""
-        self._running = False
-        self._leave_step(ends=True)
-        self.current_action = ProfilerAction.NONE
+        self._halt()
+        self._ended()
 
     def step(self) -> None:
         """Say that the program's next step begins; after the end it does nothing."""
@@ -155,10 +155,13 @@ class profile(KeywordHints, metaclass=Uncalled):
             if not self._keeps:
                 self._events = []
         if self._schedule is not None:
-            self._step.enter_context(region(f"ProfilerStep#{self.step_num}", "step"))
+            step = region(f"ProfilerStep#{self.step_num}", "step")
+            self._step = step._back()
+            step._enter()
 
     def _leave_step(self, ends: bool) -> None:
-        self._step.close()
+        undo(self._step)
+        self._step = ()
         if self._recording is None or not ends:
             return
         self._recording.stop()
@@ -167,12 +170,23 @@ class profile(KeywordHints, metaclass=Uncalled):
         if self._ready is not None:
             self._ready(self)
 
-    def __enter__(self) -> Self:
+    def _back(self) -> Calls:
+        return ((self._halt, ()),)
+
+    def _enter(self) -> Self:
         self.start()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self.stop()
+    def _halt(self) -> None:
+        """Record no longer; it may be called again."""
+        self._running = False
+        undo(self._step)
+        if self._recording is not None:
+            self._recording.stop()
+
+    def _ended(self, error: BaseException | None = None) -> None:
+        self._leave_step(ends=True)
+        self.current_action = ProfilerAction.NONE
 
     def events(self) -> list[Event]:
         """Return what was recorded, in the order in which it ended."""

@@ -9,11 +9,11 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 from convcore import overrides
+from convcore.autograd.handle import RemovableHandle
 from convcore.autograd.observation import observed
-from convcore.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
+from convcore.kernels.runtime._restoring import Restoring, undo
+from convcore.kernels.runtime.restoring import Calls, restoring, together
+from convcore.optim.optimizer import _global_post_hooks, _global_pre_hooks
 
 
 class Event(NamedTuple):
@@ -45,8 +45,8 @@ class Recording:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self._open: list[_Open] = []
-        self._contexts = contextlib.ExitStack()
         self._thread = 0
+        self._undo: Calls = ()
 
     def start(self) -> None:
         """Begin to record what the thread does.
@@ -59,31 +59,32 @@ class Recording:
         self._thread = threading.get_ident()
         if self._thread in _recording:
             raise RuntimeError("a profile goes on already in this thread")
+        watching = together(overrides.watching(self._function), observed(self._node))
+        step = RemovableHandle(_global_pre_hooks, extra_dict=_global_post_hooks)
+        self._undo = (*watching._back(), (step.remove, ()), (_recording.pop, (self._thread, None)))
         _recording[self._thread] = self
-        self._contexts.enter_context(overrides.watching(self._function))
-        self._contexts.enter_context(observed(self._node))
-        self._contexts.callback(register_optimizer_step_pre_hook(self._enter_step).remove)
-        self._contexts.callback(register_optimizer_step_post_hook(self._leave_step).remove)
+        watching._enter()
+        _global_pre_hooks[step.id] = self._enter_step
+        _global_post_hooks[step.id] = self._leave_step
 
     def stop(self) -> None:
-        """End it; what goes on ends now."""
-        if _recording.get(self._thread) is not self:
-            return
-        del _recording[self._thread]
-        self._contexts.close()
+        """End it, and what goes on; it may be called again."""
+        undo(self._undo)
+        self._undo = ()
         while self._open:
             self._close()
 
-    @contextlib.contextmanager
-    def event(self, name: str, kind: str) -> Iterator[None]:
+    @restoring
+    def event(self, name: str, kind: str) -> Iterator[Calls]:
         """Record what is done in the context."""
         entry = _Open(name, kind)
+        yield ((self._close_all, (entry,)),)
         self._open.append(entry)
-        try:
-            yield
-        finally:
-            while entry in self._open:  # with those inside it that nobody has ended
-                self._close()
+
+    def _close_all(self, entry: _Open) -> None:
+        """End a call, and those inside it that have not ended."""
+        while entry in self._open:
+            self._close()
 
     def _enter_step(self, optimizer: Any, args: tuple, kwargs: dict) -> None:
         if threading.get_ident() == self._thread:
@@ -96,9 +97,10 @@ class Recording:
             self._close()
 
     def _close(self) -> None:
-        done, now = self._open.pop(), perf_counter_ns()
+        done, now = self._open[-1], perf_counter_ns()
         taken = now - done.start
         self.events.append(Event(done.name, done.kind, done.start, now, taken - done.inside))
+        self._open.pop()
         if self._open:
             self._open[-1].inside += taken
 
@@ -121,13 +123,13 @@ def _timed(backward: Callable, name: str) -> Callable:
     return timed
 
 
-def region(name: str, kind: str) -> contextlib.AbstractContextManager:
+def region(name: str, kind: str) -> Restoring:
     """Return a context that is recorded, if its thread is."""
     found = _recording.get(threading.get_ident())
-    return contextlib.nullcontext() if found is None else found.event(name, kind)
+    return together() if found is None else found.event(name, kind)
 
 
-class record_function(contextlib.ContextDecorator):
+class record_function(Restoring, contextlib.ContextDecorator):
     """A context, or a decorator, whose time a profile shows under a name.
 
     Parameters
@@ -139,12 +141,11 @@ class record_function(contextlib.ContextDecorator):
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args
-        self._inside: list[contextlib.AbstractContextManager] = []
 
-    def __enter__(self) -> record_function:
-        self._inside.append(region(self.name, "user_annotation"))
-        self._inside[-1].__enter__()
+    def _back(self) -> Calls:
+        self._region: Any = region(self.name, "user_annotation")
+        return self._region._back()
+
+    def _enter(self) -> record_function:
+        self._region._enter()
         return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._inside.pop().__exit__(None, None, None)

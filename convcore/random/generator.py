@@ -8,7 +8,6 @@ G. E. P. Box and M. E. Muller, Annals of Mathematical Statistics 29(2), 1958: no
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from convcore import _misnamed
 from convcore._device import check_device, device
 from convcore._tensor import Tensor, wrap
 from convcore.engine.runtime.locks import free_in_child, process_lock
+from convcore.kernels.runtime.restoring import Calls, restoring
 
 __all__ = [
     "Generator",
@@ -298,8 +298,8 @@ def set_rng_state(new_state: Tensor) -> None:
     _thread.generator.set_state(new_state)
 
 
-@contextlib.contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+@restoring
+def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[Calls]:
     """Restore the default generator's state at the end of a ``with`` block.
 
     Parameters
@@ -307,9 +307,5 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     devices : ignored
     enabled : whether the state is restored
     """
-    state = _thread.generator.get_state()
-    try:
-        yield
-    finally:
-        if enabled:
-            _thread.generator.set_state(state)
+    generator = _thread.generator
+    yield ((generator.set_state, (generator.get_state(),)),) if enabled else ()

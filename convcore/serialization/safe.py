@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from convcore._text import printable
+from convcore.kernels.runtime._restoring import Restoring
+from convcore.kernels.runtime.restoring import Calls
 from convcore.serialization.errors import CheckpointError
 
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"]
@@ -48,19 +50,17 @@ def clear_safe_globals() -> None:
     _allowed.clear()
 
 
-class safe_globals:
+class safe_globals(Restoring):
     """A context in which `load` may call functions and classes; see `add_safe_globals`."""
 
     def __init__(self, safe_globals: Iterable[Any]) -> None:
         self.safe_globals = dict(_name_and_value(given) for given in safe_globals)
 
-    def __enter__(self) -> None:
-        self._before = dict(_allowed)
-        _allowed.update(self.safe_globals)
+    def _back(self) -> Calls:
+        return ((_allowed.clear, ()), (_allowed.update, (dict(_allowed),)))
 
-    def __exit__(self, *error: object) -> None:
-        _allowed.clear()
-        _allowed.update(self._before)
+    def _enter(self) -> None:
+        _allowed.update(self.safe_globals)
 
 
 def modern(module: str, name: str) -> tuple[str, str]:

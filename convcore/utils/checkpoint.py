@@ -14,6 +14,7 @@ from convcore.autograd.casting import Casting
 from convcore.autograd.casting import state as casting_state
 from convcore.autograd.grad_mode import enable_grad, is_grad_enabled, mode, no_grad
 from convcore.autograd.saved import saved_tensors_hooks
+from convcore.kernels.runtime.restoring import Calls, restoring
 from convcore.random import get_rng_state, set_rng_state
 
 __all__ = [
@@ -39,21 +40,18 @@ def noop_context_fn() -> tuple[Any, Any]:
 _early_stop = True
 
 
-@contextlib.contextmanager
-def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+@restoring
+def set_checkpoint_early_stop(enable: bool) -> Iterator[Calls]:
     """Set, as a context manager, whether recomputations stop once they have what is needed."""
     global _early_stop
-    before, _early_stop = _early_stop, enable
-    try:
-        yield
-    finally:
-        _early_stop = before
+    yield ((globals().__setitem__, ("_early_stop", _early_stop)),)
+    _early_stop = enable
 
 
-@contextlib.contextmanager
-def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+@restoring
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[Calls]:
     """Do nothing: PyTorch's longer error messages are not there."""
-    yield
+    yield ()
 
 
 def checkpoint(
@@ -142,18 +140,14 @@ def _warn_of_default(name: str) -> None:
     )
 
 
-@contextlib.contextmanager
-def _random_state(state: Any) -> Iterator[None]:
+@restoring
+def _random_state(state: Any) -> Iterator[Calls]:
     """Draw from a state of the generator, and put the present one back; None does nothing."""
     if state is None:
-        yield
+        yield ()
         return
-    before = get_rng_state()
+    yield ((set_rng_state, (get_rng_state(),)),)
     set_rng_state(state)
-    try:
-        yield
-    finally:
-        set_rng_state(before)
 
 
 class CheckpointFunction(autograd.Function):
@@ -265,8 +259,9 @@ class _Frame:
             return len(found) - 1
 
         hooks = saved_tensors_hooks(keep, lambda number: found[number])
-        traversal, mode.traversal = mode.traversal, None  # the call may run passes of its own
+        traversal = mode.traversal
         try:
+            mode.traversal = None  # the call may run passes of its own
             with (
                 contextlib.suppress(_Enough),
                 enable_grad(),

@@ -10,7 +10,6 @@ import os
 import signal
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from convcore.engine.conv.algorithms.selection import current, selected
 from convcore.engine.runtime.checks import whole_elements
 from convcore.engine.runtime.threads import LEAST_PARALLEL_WORK
 from convcore.kernels.runtime import _threads
+from convcore.kernels.runtime.restoring import Calls, restoring
 from convcore.verify.cases import Case
 
 # In units of the dtype's eps, out of the largest sum of absolute products: direct sums, others.
@@ -173,15 +173,11 @@ def _error(array: np.ndarray, exact: np.ndarray, bound: np.ndarray, dtype: str) 
     return error if error == error else float("inf")
 
 
-@contextmanager
-def _threads_even_if_small(threads: int) -> Iterator[None]:
+@restoring
+def _threads_even_if_small(threads: int) -> Iterator[Calls]:
     """Let the engine use that many threads, however little work there is."""
-    before = engine.get_num_threads()
+    yield ((_threads.set_limit, (engine.get_num_threads(), LEAST_PARALLEL_WORK)),)
     _threads.set_limit(threads, 1)
-    try:
-        yield
-    finally:
-        _threads.set_limit(before, LEAST_PARALLEL_WORK)
 
 
 def _in_child(compute: Callable[[], dict[str, str]]) -> dict[str, str]:

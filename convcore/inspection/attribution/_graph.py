@@ -5,8 +5,7 @@ The rules stand in the place of the nodes' derivatives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.node import AccumulateGrad, Edge, Node, edge
 from convcore.autograd.observation import observed
 from convcore.functions.arithmetic import add
+from convcore.kernels.runtime.restoring import Restored
 
 __all__ = [
     "ELEMENTWISE",
@@ -152,11 +152,9 @@ class Tape:
         self.nodes: list[Node] = []
         self._values: dict[Edge, np.ndarray] = {}
 
-    @contextmanager
-    def recording(self) -> Iterator[Tape]:
+    def recording(self) -> Restored:
         """Record what this thread does, as a context manager."""
-        with observed(self._record):
-            yield self
+        return observed(self._record)
 
     def _record(self, node: Node, inputs: tuple, outputs: Any) -> None:
         self.nodes.append(node)

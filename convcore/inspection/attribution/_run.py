@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,9 @@ from convcore.autograd.differentiate import grad
 from convcore.autograd.grad_mode import inference_mode
 from convcore.inspection._models import check_model
 from convcore.inspection._optimized import is_optimized
+from convcore.kernels.runtime._restoring import Ending
+from convcore.kernels.runtime.restoring import Calls, together
+from convcore.nn.modules._hooks import call_hooks, evaluating
 
 __all__ = [
     "Target",
@@ -69,8 +71,7 @@ def baseline_of(baseline: float | Tensor, input: Tensor) -> np.ndarray:
         ) from None
 
 
-@contextlib.contextmanager
-def explaining(model: nn.Module, input: Tensor | None = None) -> Iterator[None]:
+class explaining(Ending):
     """Put a net in evaluation mode with recording on; restore its modes whatever happens.
 
     Where the net fails and the input, of which slices are taken as batches, was one image without
@@ -85,33 +86,39 @@ def explaining(model: nn.Module, input: Tensor | None = None) -> Iterator[None]:
     either: an empty hook keeps the ReLU a node of its own. Autocast is off, for shares of a score
     are no nearer to it than its own digits.
     """
-    modes = [(module, module.training) for module in model.modules()]
-    handles = []
-    try:
-        for module, _ in modes:
-            if isinstance(module, _FUSED):
-                handles.append(module.register_forward_hook(_nothing))
-        model.eval()
-        with inference_mode(False), autocast("cpu", enabled=False):
-            yield
-    except (IndexError, RuntimeError, TypeError, ValueError) as error:
-        if input is not None and _runs(model, input[None]) and not _runs(model, input[:1]):
+
+    def __init__(self, model: nn.Module, input: Tensor | None = None) -> None:
+        self._model, self._input = model, input
+
+    def _back(self) -> Calls:
+        fused = [module for module in self._model.modules() if isinstance(module, _FUSED)]
+        self._parts = together(
+            call_hooks(fused, after=_nothing),
+            evaluating(self._model),
+            inference_mode(False),
+            autocast("cpu", enabled=False),
+        )
+        return self._parts._back()
+
+    def _enter(self) -> None:
+        self._parts._enter()
+
+    def _ended(self, error: BaseException | None) -> None:
+        input = self._input
+        refused = isinstance(error, IndexError | RuntimeError | TypeError | ValueError)
+        if input is None or not refused:
+            return
+        if _runs(self._model, input[None]) and not _runs(self._model, input[:1]):
             raise ValueError(
                 f"input must be a batch (N, ...), got shape {tuple(input.shape)}: one image is "
                 "x.unsqueeze(0)"
             ) from error
-        raise
-    finally:
-        for handle in handles:
-            handle.remove()
-        for module, training in modes:
-            module.training = training
 
 
 def _runs(model: nn.Module, input: Tensor) -> bool:
     """Return whether a net takes an input."""
     try:
-        with inference_mode():
+        with evaluating(model), inference_mode():
             model(input)
     except (IndexError, RuntimeError, TypeError, ValueError):
         return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 
 import numpy as np
@@ -22,7 +21,10 @@ from convcore.inspection.attribution._run import (
     fresh,
     scores,
 )
+from convcore.kernels.runtime._restoring import within
+from convcore.kernels.runtime.restoring import together
 from convcore.nn import functional
+from convcore.nn.modules._hooks import call_hooks
 
 __all__ = ["grad_cam", "grad_cam_plus_plus", "layer_cam"]
 
@@ -199,7 +201,7 @@ def _maps(
             calls.append((get_gradient_edge(output), output._array.copy()))
 
     try:
-        with layer.register_forward_hook(see):
+        with call_hooks([layer], after=see):
             score = scores(model(fresh(images).clone()), target, chosen)
     except ValueError as error:
         hinted(error, _last_with_maps(model, images) if unfit else "")
@@ -217,17 +219,14 @@ def _maps(
 def _last_with_maps(model: nn.Module, images: Tensor) -> str:
     """Say which layer without layers inside is the last to put out maps of an image's axes."""
     found: list[str] = []
-    with contextlib.ExitStack() as hooks:
-        for name, module in model.named_modules():
+    named = [(name, module) for name, module in model.named_modules() if name]
+    names = {module: name for name, module in named if next(module.children(), None) is None}
 
-            def see(_: nn.Module, args: tuple, output: object, name: str = name) -> None:
-                if isinstance(output, Tensor) and output.dim() > 2 and max(output.shape[2:]) > 1:
-                    found.append(name)
+    def see(module: nn.Module, args: tuple, output: object) -> None:
+        if isinstance(output, Tensor) and output.dim() > 2 and max(output.shape[2:]) > 1:
+            found.append(names[module])
 
-            if name and next(module.children(), None) is None:
-                hooks.enter_context(module.register_forward_hook(see))
-        with no_grad():
-            model(fresh(images).clone())
+    within(together(call_hooks(names, after=see), no_grad()), model, (fresh(images).clone(),))
     return f"the last of the layers that put out maps is {found[-1]!r}" if found else ""
 
 

@@ -18,10 +18,13 @@ import numpy as np
 
 from convcore import nn
 from convcore._tensor import Tensor
+from convcore.autograd.handle import RemovableHandle
 from convcore.inspection.live.report import Layer, Report
 from convcore.inspection.watching.calls import Calls, leaves
-from convcore.nn.modules.module import register_module_forward_pre_hook
-from convcore.optim.optimizer import Optimizer, register_optimizer_step_post_hook
+from convcore.kernels.runtime._restoring import undo
+from convcore.kernels.runtime.restoring import Calls as Undo
+from convcore.nn.modules._hooks import _global_forward_pre_hooks
+from convcore.optim.optimizer import Optimizer, _global_post_hooks
 
 _RELUS = (nn.ReLU, nn.ReLU6)
 _RELU_NAMES = {"relu", "relu_", "relu6"}
@@ -29,6 +32,8 @@ _RELU_NAMES = {"relu", "relu_", "relu6"}
 
 class Training:
     """Calls ``told(report)`` after steps that were looked at, from `open` to `close`.
+
+    `close` may be called again where it was interrupted, and where `open` was.
 
     Parameters
     ----------
@@ -40,10 +45,10 @@ class Training:
     def __init__(self, told: Callable[[Report], Any], every: float) -> None:
         self.steps = 0
         self._told, self._every = told, every
-        self._handles: list[Any] = []
+        self._stepping = RemovableHandle(_global_post_hooks)
         self._called: dict[nn.Module, None] = {}  # in the order of their first calls
         self._finding: Any = None  # the handle of the hook that notes them
-        self._calls: Calls | None = None  # open in a step that is looked at
+        self._looking: Undo = ()  # what ends the look at a step
         self._net: nn.Module | None = None
         self._dead: dict[str, np.ndarray] = {}
         self._last_dead: dict[str, np.ndarray] = {}
@@ -51,29 +56,25 @@ class Training:
         self._parameters: list[Tensor] = []  # of the last step
         self._loss: Any = None
         self._thread = 0
+        self._noted: Any = None
 
     def open(self) -> None:
         """Register the hooks."""
         self._thread = get_ident()
         self._begun = self._looked = time.perf_counter()
         self._backward = vars(Tensor)["backward"]
-        Tensor.backward = self._noted = _noting(self._backward, self._backward_of)
-        try:
-            self._handles.append(register_optimizer_step_post_hook(self._stepped))
-            self._find()
-        except BaseException:
-            self.close()
-            raise
+        self._noted = _noting(self._backward, self._backward_of)
+        Tensor.backward = self._noted
+        _global_post_hooks[self._stepping.id] = self._stepped
+        self._find()
 
     def close(self) -> None:
         """Remove the hooks, and report the last step if it was not."""
         self._look_away()
         self._found()
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
-        if vars(Tensor)["backward"] is self._noted:  # else who replaced it calls it
-            Tensor.backward = self._backward
+        self._stepping.remove()
+        if self._noted is not None and vars(Tensor)["backward"] is self._noted:
+            Tensor.backward = self._backward  # else the function that replaced it calls it
         try:
             if self.steps > self._reported:
                 self._report(self._parameters)
@@ -96,7 +97,7 @@ class Training:
         if self._finding is not None:
             self._net = _net_of(parameters, self._called)
             self._found()
-        if self._calls is not None or self.steps == 1:
+        if self._looking or self.steps == 1:
             self._look_away()
             self._report(parameters)
         elif time.perf_counter() - self._looked >= self._every:
@@ -118,7 +119,8 @@ class Training:
     # The net
 
     def _find(self) -> None:
-        self._finding = register_module_forward_pre_hook(self._note_called)
+        self._finding = RemovableHandle(_global_forward_pre_hooks)
+        _global_forward_pre_hooks[self._finding.id] = self._note_called
 
     def _found(self) -> None:
         if self._finding is not None:
@@ -136,14 +138,13 @@ class Training:
             self._find()
             self._looked = time.perf_counter()
             return
-        calls = Calls(self._net)
-        calls.open(self)
-        self._calls = calls
+        told = Calls(self._net).told(self)
+        self._looking = told._back()
+        told._enter()
 
     def _look_away(self) -> None:
-        calls, self._calls = self._calls, None
-        if calls is not None:
-            calls.close()
+        undo(self._looking)
+        self._looking = ()
 
     # What `Calls` tells
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from contextlib import ExitStack
 from importlib.util import find_spec
 from typing import Any
 
 from convcore.inspection.live.report import Layer, Report
+from convcore.kernels.runtime._restoring import Restoring
+from convcore.kernels.runtime.restoring import Calls
 
 _HINT = "NaN or infinity: `convcore.inspection.find_nan` says where it is made"
 _BAR = 20
@@ -41,41 +42,57 @@ def is_finite(report: Report) -> bool:
 
 
 def view() -> Any:
-    """Return a context manager with ``show(report)``: a table in a terminal with rich, or lines."""
+    """Return an object with ``show(report)``: a table in a terminal with rich, or lines."""
     return Screen() if sys.stderr.isatty() and find_spec("rich") is not None else Lines()
 
 
-class Lines:
-    """A line a report, for pipes and files."""
+class _View(Restoring):
+    """A context in which reports are shown."""
 
-    def __enter__(self) -> Lines:
+    def _back(self) -> Calls:
+        return ((self.close, ()),)
+
+    def _enter(self) -> Any:
+        self.open()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        pass
+    def open(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class Lines(_View):
+    """One line per report, for pipes and files."""
 
     def show(self, report: Report) -> None:
         """Print a report."""
         print(line_of(report), file=sys.stderr, flush=True)
 
 
-class Screen:
+class Screen(_View):
     """A table of the last report, below what the program prints."""
 
-    def __enter__(self) -> Screen:
+    _live: Any = None
+
+    def open(self) -> None:
+        """Begin to draw."""
         from rich.console import Console
         from rich.live import Live
 
         self._losses: list[float] = []
         self._console = Console(stderr=True)
-        self._stack = ExitStack()
         prints = sys.stdout.isatty()  # a file or pipe gets what is printed meanwhile
         live = Live(console=self._console, auto_refresh=False, redirect_stdout=prints)
-        self._live = self._stack.enter_context(live)
-        return self
+        self._live = live
+        live.__enter__()
 
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
+    def close(self) -> None:
+        """Leave the last table below what was printed; it may be called again."""
+        if self._live is not None:
+            self._live.__exit__(None, None, None)
+            self._live = None
 
     def show(self, report: Report) -> None:
         """Draw a report."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any
 
 from convcore.inspection.live.report import Report
 from convcore.inspection.live.training import Training
 from convcore.inspection.live.views import view
+from convcore.kernels.runtime._restoring import Restoring
+from convcore.kernels.runtime.restoring import Calls
 
 __all__ = ["Watch", "watch"]
 
 
-class Watch:
+class Watch(Restoring):
     """What `watch` returns.
 
     Attributes
@@ -27,30 +28,27 @@ class Watch:
         self.last: Report | None = None
         self._show = show
         self._training = Training(self._told, every)
-        self._stack: ExitStack | None = None
+        self._is_open = False
 
     @property
     def steps(self) -> int:
         """How many steps optimizers made in the block."""
         return self._training.steps
 
-    def __enter__(self) -> Watch:
-        if self._stack is not None:
+    def _back(self) -> Calls:
+        if self._is_open:
             raise RuntimeError("watch: this block is open already: make another one")
-        with ExitStack() as stack:
-            if self._show is None:
-                self._shown = stack.enter_context(view()).show
-            else:
-                self._shown = self._show
-            stack.callback(self._training.close)
-            self._training.open()
-            self._stack = stack.pop_all()
-        return self
+        self._view = view() if self._show is None else None
+        closed = () if self._view is None else ((self._view.close, ()),)
+        return ((self._training.close, ()), *closed, (setattr, (self, "_is_open", False)))
 
-    def __exit__(self, *error: object) -> None:
-        stack, self._stack = self._stack, None
-        if stack is not None:
-            stack.close()
+    def _enter(self) -> Watch:
+        self._is_open = True
+        if self._view is not None:
+            self._view.open()
+        self._shown = self._show or self._view.show
+        self._training.open()
+        return self
 
     def _told(self, report: Report) -> None:
         self.last = report

@@ -16,6 +16,7 @@ from convcore.autograd.node import Node
 from convcore.autograd.observation import observed
 from convcore.inspection._optimized import is_optimized
 from convcore.inspection.profiling._costs import COSTLY, CostlyCall
+from convcore.kernels.runtime.restoring import Calls
 
 __all__ = ["BACKWARD", "ENTER", "LEAVE", "OPERATION", "Operation", "Recorder"]
 
@@ -92,17 +93,22 @@ class Recorder:
         self.types: list[str] = []
         self._thread = threading.get_ident()
         self._last = perf_counter_ns()
-        self._watching = observed(self._operation)
+        self._watching: Any = None
         self._wrapped: list[tuple[nn.Module, _Forward]] = []
         self._steps: tuple[Node, CostlyCall] | None = None  # whose node is not described yet
         self._running = False
         self._planned = 0  # calls of optimized nets that go on
         self._modules = list(_watched(model))
 
+    def back(self) -> Calls:
+        """Return the calls that undo `start`."""
+        self._watching = observed(self._operation)
+        return ((self._stop, ()), *self._watching._back(), (self._describe, ()))
+
     def start(self) -> None:
-        """Begin to record."""
+        """Begin to record, after a call of `back`."""
         self._thread = threading.get_ident()
-        self._watching.__enter__()
+        self._watching._enter()
         self._running = True
         for name, module in self._modules:
             timed = self._timed_forward(module, len(self.names))
@@ -113,15 +119,14 @@ class Recorder:
         self._modules = []
         self._last = perf_counter_ns()
 
-    def stop(self) -> None:
-        """Put everything back, whatever happened."""
+    def _stop(self) -> None:
+        """Give the modules the forward that they had."""
         self._running = False
         while self._wrapped:
-            module, timed = self._wrapped.pop()
-            if module.__dict__.get("forward") is timed:  # else others do so who came after
+            module, timed = self._wrapped[-1]
+            if module.__dict__.get("forward") is timed:  # else a later profile does so
                 _put_back(module, timed)
-        self._watching.__exit__(None, None, None)
-        self._describe()
+            self._wrapped.pop()
 
     def _timed_forward(self, module: nn.Module, number: int) -> _Forward:
         """Return a module's forward that notes when it is entered and left."""

@@ -15,11 +15,13 @@ from convcore.inspection.profiling._peak import peak_gflops
 from convcore.inspection.profiling._recorder import Recorder
 from convcore.inspection.profiling._tree import ProfileRow, tree_of
 from convcore.inspection.profiling._waiting import waited
+from convcore.kernels.runtime._restoring import Restoring
+from convcore.kernels.runtime.restoring import Calls
 
 __all__ = ["Profile", "profile"]
 
 
-class Profile:
+class Profile(Restoring):
     """A profile, as `profile` makes it: prints as a tree, in at most 100 columns.
 
     Attributes
@@ -45,26 +47,27 @@ class Profile:
         self.peak_bytes = 0
         self.waited = 0.0
 
-    def __enter__(self) -> Profile:
+    def _back(self) -> Calls:
         if self._begun:
             raise RuntimeError("a profile runs once: make another one")
+        return ((self._note_end, ()), *self._recorder.back(), (self._measure, ()))
+
+    def _enter(self) -> Profile:
         self.threads = get_num_threads()
         memory.reset_peak_memory_stats()
-        try:
-            self._recorder.start()
-        except BaseException:
-            self._recorder.stop()
-            raise
+        self._recorder.start()
         self._waited_before = waited()
         self._begun = perf_counter_ns()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._ended = perf_counter_ns()
-        self._recorder.stop()
-        self.waited = max(0.0, waited() - self._waited_before)
-        self.seconds = 1e-9 * (self._ended - self._begun)
-        self.peak_bytes = memory.memory_stats()["allocated_bytes.peak"]
+    def _note_end(self) -> None:
+        self._ended = self._ended or (perf_counter_ns() if self._begun else 0)
+
+    def _measure(self) -> None:
+        if self._begun:
+            self.waited = max(0.0, waited() - self._waited_before)
+            self.seconds = 1e-9 * (self._ended - self._begun)
+            self.peak_bytes = memory.memory_stats()["allocated_bytes.peak"]
 
     @cached_property
     def rows(self) -> ProfileRow:

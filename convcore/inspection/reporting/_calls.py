@@ -15,6 +15,9 @@ from convcore.inspection.summary import shapes
 from convcore.inspection.watching.calls import is_own, leaves
 from convcore.inspection.watching.nesting import Nesting
 from convcore.inspection.work import multiply_adds
+from convcore.kernels.runtime._restoring import within
+from convcore.kernels.runtime.restoring import together
+from convcore.nn.modules._hooks import call_hooks
 
 __all__ = ["INPUT", "Call", "calls_of"]
 
@@ -153,16 +156,8 @@ def calls_of(model: nn.Module, run: Callable[[], Any]) -> list[Call]:
         Calls the net.
     """
     seen = _Recorder(model)
-    handles: list[Any] = []
-    try:
-        for module in seen.names:
-            handles.append(module.register_forward_pre_hook(seen.enter, with_kwargs=True))
-            handles.append(module.register_forward_hook(seen.leave, with_kwargs=True))
-        with overrides.watching(seen.called):
-            run()
-    finally:
-        for handle in handles:
-            handle.remove()
+    hooks = call_hooks(seen.names, seen.enter, seen.leave, with_kwargs=True)
+    within(together(hooks, overrides.watching(seen.called)), run)
     return seen.calls
 
 

@@ -17,6 +17,7 @@ from convcore.inspection.nonfinite import NonFiniteError
 from convcore.inspection.profiling import Profile, profile
 from convcore.inspection.reporting._calls import Call, calls_of
 from convcore.inspection.reporting._values import Values, first_nonfinite, gradients, values_of
+from convcore.nn.modules._hooks import evaluating
 
 __all__ = ["Facts", "facts_of", "fresh", "times_of"]
 
@@ -126,7 +127,7 @@ def times_of(
 
     The times are seconds forward, and seconds backward.
     """
-    with inference_mode(False), _evaluating(model):
+    with inference_mode(False), evaluating(model):
         gradients(model, given, run)
         with profile(model) as measured:
             for _ in range(_PASSES):
@@ -138,18 +139,3 @@ def times_of(
         for seconds, sums in ((row.forward, forward), (row.backward, backward)):
             sums[name] = sums.get(name, 0.0) + seconds / _PASSES
     return measured, forward, backward
-
-
-class _evaluating:
-    """Evaluation mode as long as a block runs."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self._modes = [(module, module.training) for module in model.modules()]
-        self._model = model
-
-    def __enter__(self) -> None:
-        self._model.eval()
-
-    def __exit__(self, *error: object) -> None:
-        for module, training in self._modes:
-            module.training = training

@@ -18,7 +18,9 @@ from convcore._tensor import Tensor
 from convcore.inference import OptimizedModule
 from convcore.inspection.watching.hooks import Hook
 from convcore.inspection.watching.nesting import Nesting
-from convcore.nn.modules._hooks import CallHooks
+from convcore.kernels.runtime.restoring import Calls as Undo
+from convcore.kernels.runtime.restoring import restoring, together
+from convcore.nn.modules._hooks import call_hooks
 
 ROOT = "output"  # the name of the net's own call
 
@@ -37,17 +39,17 @@ class Listener(Protocol):
 
 
 class Calls:
-    """Tells a listener the calls of a net, from `open` to `close`, in this thread.
+    """Tells a listener the calls of a net, in a block of `told` and in this thread.
 
     Of a call of the net inside its own call, as from a hook of its own, nothing is told.
 
-    Between `close` and `open` it knows no listener: whoever has a `Calls` and listens to it is in
-    no cycle of references, and what it keeps dies with it.
+    Outside the block it knows no listener: an object that has a `Calls` and listens to it is in no
+    cycle of references.
 
     Attributes
     ----------
     known : set of str
-        The names that were heard, without numbers; complete after `close`.
+        The names that were heard, without numbers; complete after the block.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -58,13 +60,12 @@ class Calls:
         self._inside: list[str | None] = []
         self._counts: dict[str, int] = {}
         self._nesting = Nesting()
-        self._hooks: Any = None
-        self._watching: Any = None
         self._thread = 0
         self.known: set[str] = set(self._names.values())
 
-    def open(self, listener: Listener, fused: Any = None) -> None:
-        """Register the hooks; nothing stays if that fails or is interrupted.
+    @restoring
+    def told(self, listener: Listener, fused: Any = None) -> Iterator[Undo]:
+        """Tell a listener the calls until the block ends.
 
         Parameters
         ----------
@@ -85,29 +86,18 @@ class Calls:
                 raise RuntimeError(
                     f"{name}: an optimized net fuses its layers at its first call: call it before"
                 )
-        self._thread = get_ident()
-        self._listener, self._watching = listener, overrides.watching(self._called)
-        self._watching.__enter__()
-        try:
-            before, after = Hook(self._enter, fused), Hook(self._leave, fused)
-            self._hooks = CallHooks(self._names, before, after)
-        except BaseException:
-            self.close()
-            raise
+        before, after = Hook(self._enter, fused), Hook(self._leave, fused)
+        hooks = call_hooks(self._names, before, after, always_call=True)
+        watching = together(overrides.watching(self._called), hooks)
+        yield (*watching._back(), (self._forget, ()))
+        self._thread, self._listener = get_ident(), listener
+        watching._enter()
 
-    def close(self) -> None:
-        """Remove the hooks."""
-        try:
-            hooks, self._hooks = self._hooks, None
-            if hooks is not None:
-                hooks.remove()
-        finally:
-            watching, self._watching = self._watching, None
-            if watching is not None:
-                watching.__exit__()
-            self._listener = None
-            self._nesting.forget()
-            self._restart()
+    def _forget(self) -> None:
+        """Forget the listener and the calls."""
+        self._listener = None
+        self._nesting.forget()
+        self._restart()
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
         if get_ident() != self._thread:

@@ -57,8 +57,13 @@ class Stream:
 
     def abandon(self, error: BaseException) -> None:
         """Remove the unfinished file."""
-        with contextlib.suppress(BaseException):
+        try:
             self._opened.__exit__(type(error), error, error.__traceback__)
+        except Exception:
+            return
+        except BaseException as other:
+            if other is not error:  # an interrupt
+                raise
 
 
 class _Npz:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
 from enum import IntEnum
 
 from convcore import _misnamed
+from convcore.kernels.runtime.restoring import Calls, restoring
 
 __all__ = ["SDPBackend", "sdpa_kernel"]
 
@@ -22,10 +22,10 @@ class SDPBackend(IntEnum):
     OVERRIDEABLE = 4
 
 
-@contextmanager
+@restoring
 def sdpa_kernel(
     backends: list[SDPBackend] | SDPBackend, set_priority: bool = False
-) -> Iterator[dict]:
+) -> Generator[Calls, None, dict]:
     """Do nothing: a context in which PyTorch chooses among these kernels for attention.
 
     Raises
@@ -38,7 +38,8 @@ def sdpa_kernel(
             "Backend must be an instance of SDPBackend or a list of SDPBackend instances, got "
             f"{type(backends).__name__}"
         )
-    yield {}
+    yield ()
+    return {}
 
 
 _misnamed.explain_names(__name__)

@@ -15,12 +15,13 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from convcore._tensor import Tensor
 from convcore.autograd.handle import RemovableHandle, add_hook
+from convcore.kernels.runtime.restoring import Calls, restoring
 from convcore.nn.modules._boundary import Boundary
 from convcore.nn.modules.utils import nested_tensors
 
@@ -141,39 +142,66 @@ def is_watched(module: Module) -> bool:
     )
 
 
-class CallHooks:
-    """A hook before and one after each call of many modules, registered and removed at once.
+# The dictionaries that have a forward hook or its options under one key.
+_FORWARD_HOOKS = (
+    *("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"),
+    *("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"),
+)
+
+
+@restoring
+def call_hooks(
+    modules: Iterable[Module],
+    before: Callable | None = None,
+    after: Callable | None = None,
+    *,
+    with_kwargs: bool = False,
+    always_call: bool = False,
+    prepend: bool = False,
+) -> Iterator[Calls]:
+    """Register a hook before and one after each call of some modules, until the block ends.
 
     Parameters
     ----------
-    modules : sequence of Module
+    modules : iterable of Module
     before : callable(module, args)
     after : callable(module, args, result)
-        Called whatever happens.
+    with_kwargs : bool
+        Whether both get the keyword arguments too, after ``args``.
+    always_call : bool
+        Whether ``after`` is called whatever happens.
+    prepend : bool
+        Whether ``after`` comes before the hooks that are there.
 
     Notes
     -----
     A handle for each hook would take twenty times as long: longer than a pass of a small net.
     """
+    modules, key = list(modules), RemovableHandle(OrderedDict()).id
+    tables = [vars(module)[name] for module in modules for name in _FORWARD_HOOKS]
+    yield tuple([(table.pop, (key, None)) for table in tables])
+    for module in modules:
+        if before is not None:
+            module._forward_pre_hooks[key] = before
+            if with_kwargs:
+                module._forward_pre_hooks_with_kwargs[key] = True
+        if after is None:
+            continue
+        module._forward_hooks[key] = after
+        if with_kwargs:
+            module._forward_hooks_with_kwargs[key] = True
+        if always_call:
+            module._forward_hooks_always_called[key] = True
+        if prepend:
+            module._forward_hooks.move_to_end(key, last=False)
 
-    def __init__(self, modules: Collection[Module], before: Callable, after: Callable) -> None:
-        self._modules = modules
-        self._key = RemovableHandle(OrderedDict()).id
-        try:
-            for module in modules:
-                module._forward_pre_hooks[self._key] = before
-                module._forward_hooks[self._key] = after
-                module._forward_hooks_always_called[self._key] = True
-        except BaseException:
-            self.remove()
-            raise
 
-    def remove(self) -> None:
-        """Remove the hooks."""
-        for module in self._modules:
-            module._forward_pre_hooks.pop(self._key, None)
-            module._forward_hooks.pop(self._key, None)
-            module._forward_hooks_always_called.pop(self._key, None)
+@restoring
+def evaluating(model: Module) -> Iterator[Calls]:
+    """Put a net in evaluation mode, and each of its modules back in its own when the block ends."""
+    members = [vars(module) for module in model.modules() if "training" in vars(module)]
+    yield tuple([(each.__setitem__, ("training", each["training"])) for each in members])
+    model.eval()
 
 
 class FusedListener(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -13,6 +12,8 @@ import numpy as np
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import is_grad_enabled
 from convcore.distributed.group import ProcessGroup, resolve
+from convcore.kernels.runtime._restoring import Ending
+from convcore.kernels.runtime.restoring import Calls, restoring
 from convcore.nn.modules.batchnorm import SyncBatchNorm
 from convcore.nn.modules.module import Module
 from convcore.nn.parallel.reducer import CommHook, Reducer
@@ -225,25 +226,22 @@ class DistributedDataParallel(Module):
             self._unused = [i for i, parameter in parameters if id(parameter) not in used]
         self._reducer.leave_out(self._unused)
 
-    @contextlib.contextmanager
-    def no_sync(self) -> Iterator[None]:
+    @restoring
+    def no_sync(self) -> Iterator[Calls]:
         """Add gradients up in each process; the first pass after the block averages the sums.
 
         Forward passes have to be in the block too.
         """
-        before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
-        try:
-            yield
-        finally:
-            self.require_backward_grad_sync = before
+        before = self.require_backward_grad_sync
+        yield ((self.__dict__.__setitem__, ("require_backward_grad_sync", before)),)
+        self.require_backward_grad_sync = False
 
-    @contextlib.contextmanager
     def join(
         self,
         divide_by_initial_world_size: bool = True,
         enable: bool = True,
         throw_on_early_termination: bool = False,
-    ) -> Iterator[None]:
+    ) -> Ending:
         """Train on uneven numbers of batches: who has none left takes part with no samples.
 
         At the end of the block all processes have the weights and buffers of one that was last.
@@ -265,17 +263,17 @@ class DistributedDataParallel(Module):
         """
         if self.shards is not None or any(isinstance(m, SyncBatchNorm) for m in self.modules()):
             raise RuntimeError("join() works neither with shards nor with SyncBatchNorm")
-        self._uneven = Uneven(divide_by_initial_world_size, throw_on_early_termination)
-        try:
-            yield
+        uneven = Uneven(divide_by_initial_world_size, throw_on_early_termination)
+        return _Joined(self, uneven, enable)
+
+    def _finish_join(self, uneven: Uneven) -> None:
+        """Take part in the passes of processes that have batches left."""
+        with _Joined(self, uneven, finishes=False):
             self._samples = 0
-            while enable and self._begin_pass(0, exhausted=True):
+            while self._begin_pass(0, exhausted=True):
                 self._reducer.skip()
-        finally:
-            self._uneven = None
-        if enable:
-            whole = [*self.module.parameters(), *self.module.buffers()]
-            copy_from(self._source, whole, self.process_group)
+        whole = [*self.module.parameters(), *self.module.buffers()]
+        copy_from(self._source, whole, self.process_group)
 
     def register_comm_hook(self, state: Any, hook: CommHook) -> None:
         """Have a function reduce each bucket of gradients.
@@ -349,6 +347,23 @@ class DistributedDataParallel(Module):
             return step.run(loss_of, batch)
         finally:
             self._in_step = False
+
+
+class _Joined(Ending):
+    """The context of `DistributedDataParallel.join`."""
+
+    def __init__(self, wrapper: DistributedDataParallel, uneven: Uneven, finishes: bool) -> None:
+        self._wrapper, self._uneven, self._finishes = wrapper, uneven, finishes
+
+    def _back(self) -> Calls:
+        return ((vars(self._wrapper).__setitem__, ("_uneven", None)),)
+
+    def _enter(self) -> None:
+        self._wrapper._uneven = self._uneven
+
+    def _ended(self, error: BaseException | None) -> None:
+        if error is None and self._finishes:
+            self._wrapper._finish_join(self._uneven)
 
 
 def _accumulated(wrapper: weakref.ref[DistributedDataParallel], i: int, parameter: Tensor) -> None:

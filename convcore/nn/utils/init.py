@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from convcore.nn.modules.module import Module
-from convcore.random import get_rng_state, set_rng_state
+from convcore.random.generator import fork_rng
 
 __all__ = ["skip_init"]
 
@@ -33,8 +33,5 @@ def skip_init(module_cls: type, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
-    state = get_rng_state()
-    try:
+    with fork_rng():
         return module_cls(*args, **kwargs)
-    finally:
-        set_rng_state(state)

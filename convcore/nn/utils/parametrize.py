@@ -11,6 +11,7 @@ from typing import Any
 from convcore import _misnamed
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
+from convcore.kernels.runtime.restoring import Calls, restoring
 from convcore.nn.modules.container import ModuleDict, ModuleList
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter
@@ -25,22 +26,24 @@ __all__ = [
     "type_before_parametrizations",
 ]
 
-# Inside `cached`: how deep, and (module, name) -> the computed tensor.
-_depth = 0
+# The open contexts of `cached`, and (module, name) -> the computed tensor.
+_open: set[object] = set()
 _cache: dict[tuple[Module, str], Tensor] = {}
 
 
-@contextlib.contextmanager
-def cached() -> Iterator[None]:
+@restoring
+def cached() -> Iterator[Calls]:
     """Compute each parametrized tensor once inside this context manager, and then reuse it."""
-    global _depth
-    _depth += 1
-    try:
-        yield
-    finally:
-        _depth -= 1
-        if not _depth:
-            _cache.clear()
+    token = object()
+    yield ((_forget, (token,)),)
+    _open.add(token)
+
+
+def _forget(token: object) -> None:
+    """End a context; the last one drops the tensors."""
+    _open.discard(token)
+    if not _open:
+        _cache.clear()
 
 
 def _register(module: Module, name: str, tensor: Tensor) -> None:
@@ -193,7 +196,7 @@ def _parametrized(base: type, names: tuple[str, ...]) -> type:
 
 def _computed(name: str) -> property:
     def read(self: Any) -> Tensor:
-        if not _depth:
+        if not _open:
             return self.parametrizations[name]()
         key = (self, name)
         if key not in _cache:

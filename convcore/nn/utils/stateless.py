@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from convcore._tensor import Tensor
+from convcore.kernels.runtime.restoring import Calls, restoring
 from convcore.nn.modules.module import Module
 
 __all__ = ["functional_call"]
@@ -53,13 +53,13 @@ def _functional_call(
 _MISSING = object()
 
 
-@contextlib.contextmanager
+@restoring
 def _reparametrize_module(
     module: Module,
     parameters_and_buffers: dict[str, Tensor],
     tie_weights: bool = False,
     strict: bool = False,
-) -> Iterator[None]:
+) -> Iterator[Calls]:
     """Put other tensors in the place of a module's own, until the end of the context."""
     own = {**_named(module.named_parameters), **_named(module.named_buffers)}
     given = dict(parameters_and_buffers)
@@ -68,16 +68,23 @@ def _reparametrize_module(
     if strict:
         _check_names(module, own, given)
     before: list[tuple[dict, str, Any]] = []
-    try:
-        for path, tensor in given.items():
-            before.append(_swap(module, path, tensor))
-        yield
-    finally:
-        for members, name, old in reversed(before):
-            if old is _MISSING:
-                members.pop(name, None)
-            else:
-                members[name] = old
+    yield ((_swap_back, (before,)),)
+    for path, tensor in given.items():
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{tensor} is not an instance of torch.Tensor")
+        members, name = _member(module, path)
+        before.append((members, name, members.get(name, _MISSING)))
+        members[name] = tensor
+
+
+def _swap_back(before: list[tuple[dict, str, Any]]) -> None:
+    while before:
+        members, name, old = before[-1]
+        if old is _MISSING:
+            members.pop(name, None)
+        else:
+            members[name] = old
+        before.pop()
 
 
 def _named(listing: Any) -> dict[str, Tensor]:
@@ -114,18 +121,11 @@ def _check_names(module: Module, own: dict[str, Tensor], given: dict[str, Tensor
         )
 
 
-def _swap(module: Module, path: str, tensor: Tensor) -> tuple[dict, str, Any]:
-    """Replace a member; return where it was, and what."""
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{tensor} is not an instance of torch.Tensor")
+def _member(module: Module, path: str) -> tuple[dict, str]:
+    """Return the dictionary that has a tensor, and its name there."""
     parent, _, name = path.rpartition(".")
     owner = module.get_submodule(parent)
     for members in (owner._parameters, owner._buffers):
         if name in members:
-            old = members[name]
-            members[name] = tensor
-            return members, name, old
-    members = owner.__dict__  # a name that the module has not is an attribute during the call
-    old = members.get(name, _MISSING)
-    members[name] = tensor
-    return members, name, old
+            return members, name
+    return owner.__dict__, name  # a name that the module has not is an attribute during the call

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ from convcore.compat.torch.onnx import register_custom_op_symbolic as register_c
 from convcore.compat.torch.onnx import (
     unregister_custom_op_symbolic as unregister_custom_op_symbolic,
 )
+from convcore.kernels.runtime.restoring import Calls, restoring
 from convcore.nn import Module
 from convcore.onnx import export as export
 from convcore.onnx import is_in_onnx_export as is_in_onnx_export
@@ -18,13 +18,9 @@ from convcore.onnx import is_in_onnx_export as is_in_onnx_export
 _export = export
 
 
-@contextlib.contextmanager
-def select_model_mode_for_export(model: Module, mode: Any) -> Iterator[None]:
+@restoring
+def select_model_mode_for_export(model: Module, mode: Any) -> Iterator[Calls]:
     """Put a net into a mode of `TrainingMode`, and back at the end."""
-    was_training = model.training
-    try:
-        if mode is not None and mode != TrainingMode.PRESERVE:
-            model.train(mode == TrainingMode.TRAINING)
-        yield
-    finally:
-        model.train(was_training)
+    yield ((model.train, (model.training,)),)
+    if mode is not None and mode != TrainingMode.PRESERVE:
+        model.train(mode == TrainingMode.TRAINING)

@@ -7,9 +7,12 @@ from collections import defaultdict
 from typing import Any
 
 from convcore import Tensor, nn, overrides
-from convcore.nn.modules.module import (
-    register_module_forward_hook,
-    register_module_forward_pre_hook,
+from convcore.autograd.handle import RemovableHandle
+from convcore.kernels.runtime.restoring import Calls
+from convcore.nn.modules._hooks import (
+    _global_forward_hooks,
+    _global_forward_hooks_always_called,
+    _global_forward_pre_hooks,
 )
 
 
@@ -37,19 +40,23 @@ class FlopCounterMode(overrides.TorchFunctionMode):
         self._names: dict[nn.Module, str] = {}
         self._inside: list[str] = []
 
-    def __enter__(self) -> FlopCounterMode:
+    def _back(self) -> Calls:
+        self._hooks = RemovableHandle(
+            _global_forward_pre_hooks,
+            extra_dict=[_global_forward_hooks, _global_forward_hooks_always_called],
+        )
+        return (*super()._back(), (self._hooks.remove, ()))
+
+    def _enter(self) -> FlopCounterMode:
         self.flop_counts.clear()
-        self._handles = [
-            register_module_forward_pre_hook(self._begins),
-            register_module_forward_hook(self._ends, always_call=True),
-        ]
-        super().__enter__()
+        key = self._hooks.id
+        _global_forward_pre_hooks[key] = self._begins
+        _global_forward_hooks[key] = self._ends
+        _global_forward_hooks_always_called[key] = True
+        super()._enter()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        super().__exit__(*error)
-        for handle in self._handles:
-            handle.remove()
+    def _ended(self, error: BaseException | None) -> None:
         self._names.clear()
         if self.display:
             print(self.get_table(self.depth))
@@ -69,11 +76,8 @@ class FlopCounterMode(overrides.TorchFunctionMode):
         kwargs = kwargs or {}
         counted = _COUNTED.get(func.__name__)
         if counted is None or not isinstance(args[0] if args else None, Tensor):
-            overrides.TorchFunctionMode.__enter__(self)  # functions within this one are seen, too
-            try:
+            with overrides.intercepting(self):  # functions within this one are seen, too
                 return inspect.unwrap(func)(*args, **kwargs)
-            finally:
-                overrides.TorchFunctionMode.__exit__(self)
         result = func(*args, **kwargs)
         name, count = counted
         flops = count(result, *args, **kwargs)

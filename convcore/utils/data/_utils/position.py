@@ -8,12 +8,12 @@ last of their batches that was taken, which they send along with each batch.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from convcore.kernels.runtime.restoring import Calls, restoring
 from convcore.random.generator import Generator
 from convcore.random.states import get_global_states, set_global_states
 
@@ -85,19 +85,16 @@ class Position:
         self._iteration, self._resumed = weakref.ref(iteration), None
         return iteration
 
-    @contextlib.contextmanager
-    def _states_of_the_beginning(self, loader: Any) -> Iterator[None]:
+    @restoring
+    def _states_of_the_beginning(self, loader: Any) -> Iterator[Calls]:
         now = _states(loader)
         if self._resumed is None or self._resumed["taken"] is None:
             self._start = now
-            yield
+            yield ()
             return
         self._start = self._resumed["start"]
-        try:
-            _set_states(loader, self._start)
-            yield
-        finally:
-            _set_states(loader, now)
+        yield ((_set_states, (loader, now)),)
+        _set_states(loader, self._start)
 
     @property
     def n_taken(self) -> int:
