@@ -36,10 +36,8 @@ from convcore.inference.plan_builder import (
 from convcore.inference.simplification import simplified
 
 
-def plan_of(
-    input: Tensor, results: Sequence[Tensor], constants: Constants, narrow: bool = False
-) -> Plan:
-    """Return the plan of the net that computed ``results`` from ``input``.
+def ops_of(input: Tensor, results: Sequence[Tensor], constants: Constants) -> OpGraph:
+    """Return the ops by which a net computed ``results`` from ``input``, simplified.
 
     Parameters
     ----------
@@ -50,8 +48,6 @@ def plan_of(
         constants.
     constants : Constants
         Which looked on.
-    narrow : bool
-        Whether results between the steps may be bfloat16 in memory; the last ones are not.
 
     Raises
     ------
@@ -62,7 +58,23 @@ def plan_of(
         raise UnplannedError("a result that was not computed")
     if any(one._array.dtype != FLOAT for one in (input, *results)) or not input._array.size:
         raise UnplannedError("no float32 numbers")
-    ops = simplified(OpGraph.recorded(input, results, constants))
+    return simplified(OpGraph.recorded(input, results, constants))
+
+
+def lowered(ops: OpGraph, narrow: bool = False) -> Plan:
+    """Return the plan of a net's ops.
+
+    Parameters
+    ----------
+    ops : OpGraph
+    narrow : bool
+        Whether results between the steps may be bfloat16 in memory; the last ones are not.
+
+    Raises
+    ------
+    UnplannedError
+        The net does something that plans do not support.
+    """
     return PlanBuilder(ops, _lower, _is_deferred, narrow).plan()
 
 

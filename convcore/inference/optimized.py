@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from convcore import _misnamed, nn
 from convcore._dtype import bfloat16, dtype, float16
+from convcore._frames import is_from_signal_handler
 from convcore._hints import hinted
 from convcore._hints.modules import not_a_module
 from convcore._tensor import Tensor
@@ -20,6 +22,7 @@ from convcore.engine.conv.epilogue import Activation
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.locks import process_lock
 from convcore.inference.batch_norm_folding import channels_last, folded
+from convcore.inference.hidden_runs import HiddenRun, UnrepeatableError
 from convcore.inference.layer_trace import DifferentiatedError, Run, Trace
 from convcore.inference.layers import (
     Activated,
@@ -28,9 +31,10 @@ from convcore.inference.layers import (
     refuse_to_convert,
     refuse_to_save,
 )
-from convcore.inference.plan_cache import PlanCache
+from convcore.inference.plan_cache import PlanCache, differentiable
 from convcore.inference.validation import agree, copy_of, differences
-from convcore.random.generator import fork_rng, get_rng_state, set_rng_state
+from convcore.kernels.runtime.restoring import Calls, restoring
+from convcore.nn.modules._hooks import is_watched
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
@@ -47,9 +51,9 @@ def optimize_for_inference(
     those, and sums with a shortcut, are fused into the convolution's epilogue.  Convolutions run
     in channels_last with prepacked weights.
 
-    For each of up to four kinds of input (a shape in a memory format) a plan is made at the first
-    call: a list of kernel calls on memory that is laid out beforehand.  Later calls run that list,
-    and none of the net's Python code.
+    For each kind of input (a shape in a memory format) a plan is made at the first call: a list of
+    kernel calls on memory that is laid out beforehand.  Later calls run that list, and none of the
+    net's Python code.  The bits of a result depend on its input alone, not on earlier calls.
 
     Parameters
     ----------
@@ -93,16 +97,20 @@ def optimize_for_inference(
     A plan is from one float32 tensor to another, or to a tuple or list of them, of the ops in
     `inference/lowering.py`, and repeats what the net did at the first call with that kind of input.
     Layers are called one by one, without a plan, if the net read elements (``item``, ``if x.sum() >
-    0``), if any of its layers has hooks, or if plan and net differ on a second input (the first
-    one, reversed).  Plans do not see later changes of the optimised net's weights, other tensors or
-    modes.
+    0``), if any of its layers has hooks, if its code has a state, or if plan and net differ on a
+    second input (the first one, reversed).  Plans do not see later changes of the optimised net's
+    weights, other tensors or modes.
+
+    A net has a state if a call changes a buffer, a parameter, an attribute, a variable of a closure
+    or of a module, or a random generator, or prints, uses a file or asks for the time.  Such a net
+    is called exactly as often as the optimised net is: fusing and planning run the net's code too,
+    but restore the state, and end a run before it prints.  What code in other threads, or compiled
+    by other packages, changes is not seen.
 
     Autocast does not reach it: what an optimised net computes in does not depend on how it was
     called first, and ``precision='bf16'`` is the way to fewer bits.
 
-    Fusing runs the net's code twice before the result is computed, and a plan more often: hooks of
-    its layers run each time, for they may be part of what it computes.  Layers that are fused lose
-    theirs.
+    Layers with hooks are not fused.
 
     ``state_dict`` is refused, as weights are no longer what they were: save the net's own, and
     optimise it again after loading.  So are conversions (``half``, ``to``) to another dtype or
@@ -114,7 +122,8 @@ def optimize_for_inference(
     one of these or a sum; others are float32.  Layers that are called one by one, as in a capture,
     exchange float32.
 
-    Memory: up to four times the weights' bytes for each kind of input, and a plan's memory.
+    Memory: up to four times the weights' bytes for each of the last four kinds of input, and a
+    plan's memory.  A plan that was dropped is made again of what the net did, without its code.
 
     Examples
     --------
@@ -271,59 +280,85 @@ class OptimizedModule(nn.Module):
         with self._lock:
             if self._fused:
                 return
+            exact = None
             # In float32, whatever later calls are in: folded weights are rounded to others.
             # And outside inference mode, in which no graph is recorded.
             with (
                 selected(precision="none", matmul="none"),
                 autocast("cpu", enabled=False),
                 inference_mode(False),
-                fork_rng(),
+                contextlib.suppress(UnrepeatableError),
             ):
                 exact = self._fuse(args)
             self._fused = True
-            if self._precision is not None:
+            if self._precision is not None and exact is not None:
                 forget_packed(self.model)
-                with fork_rng():
+                with contextlib.suppress(UnrepeatableError), HiddenRun(self.model):
                     found = differences(exact, self.forward(*_copies(args)))
-                self.difference, self.mean_difference = found
+                    self.difference, self.mean_difference = found
         memory.empty_cache()  # of the runs, which took more than later ones
 
     def _fuse(self, args: tuple[Any, ...]) -> Any:
         """Fuse layers unless that changes what the net returns; return that."""
-        for parameter in self.model.parameters():
-            parameter.requires_grad_(parameter.is_floating_point())
-        state = get_rng_state()  # from which the net draws the same numbers again
-        trace = _traced(self.model, args)
         layers = {id(layer): layer for layer in self.model.modules()}
         replaced: dict[int, nn.Module] = {}
-        for run in trace.once():
-            if _runs_as(run.layer, _CONVOLUTIONS):
-                replaced.update(_fused(trace, run))
-        _replace(self.model, replaced)
-        set_rng_state(state)
-        if not self._still_returns(trace.results, args):
-            _replace(self.model, {id(new): layers[old] for old, new in replaced.items()})
-        for parameter in self.model.parameters():
-            parameter.requires_grad_(False)
+        with differentiable(self.model):
+            trace = self._traced(args)
+            for run in trace.once():
+                if _runs_as(run.layer, _CONVOLUTIONS):
+                    replaced.update(_fused(trace, run))
+            own = {id(new): layers[old] for old, new in replaced.items()}
+            confirmed: list[bool] = []
+            with _tried(self.model, replaced, own, confirmed):
+                if self._still_returns(trace.results, args):
+                    confirmed.append(True)
         return trace.results
+
+    def _traced(self, args: tuple[Any, ...]) -> Trace:
+        """Return the trace of one run."""
+        layers = _CONVOLUTIONS + _NORMS + _ACTIVATIONS
+        # Each run gets copies of the inputs, as nets may change them in place.
+        for keep in (False, True):
+            run = HiddenRun(self.model)
+            try:
+                with run:
+                    trace = Trace(self.model, _copies(args), layers, keep)
+            except UnrepeatableError:
+                self._plans.forbid()
+                raise
+            except DifferentiatedError:
+                continue
+            if not run.is_pure:
+                self._plans.forbid()
+            return trace
+        raise AssertionError("the second run keeps what gradients need")
 
     def _still_returns(self, results: Any, args: tuple[Any, ...]) -> bool:
         """Return whether the net with fused layers returns what it returned before."""
         try:
-            with no_grad():
+            with no_grad(), HiddenRun(self.model):
                 return agree(results, self.model(*_copies(args)))
-        except Exception:  # of any kind: the net's own code may use what was replaced
+        except Exception as error:  # of any kind: the net's own code may use what was replaced
+            if is_from_signal_handler(error):
+                raise
             return False
 
 
-def _traced(model: nn.Module, args: tuple[Any, ...]) -> Trace:
-    """Return the trace of one run."""
-    layers = _CONVOLUTIONS + _NORMS + _ACTIVATIONS
-    # Each run gets copies of the inputs, as nets may change them in place.
-    try:
-        return Trace(model, _copies(args), layers)
-    except DifferentiatedError:
-        return Trace(model, _copies(args), layers, keep=True)
+@restoring
+def _tried(
+    model: nn.Module,
+    replaced: dict[int, nn.Module],
+    own: dict[int, nn.Module],
+    confirmed: list[bool],
+) -> Iterator[Calls]:
+    """Replace layers; put the net's own back at the end of the block, unless it confirms."""
+
+    def undo() -> None:
+        if not confirmed:
+            _replace(model, own)
+
+    yield ((undo, ()),)
+    _replace(model, replaced)
 
 
 def _copies(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -336,6 +371,8 @@ def _fused(trace: Trace, run: Run) -> dict[int, nn.Module]:
     conv: Any = run.layer
     if conv.padding_mode != "zeros" or conv.weight.dtype in (float16, bfloat16):
         return {}
+    if is_watched(conv):  # its hooks see it called
+        return {}
     replaced: dict[int, nn.Module] = {}
     norm, activation = None, None
     after = trace.follower(run)
@@ -344,7 +381,7 @@ def _fused(trace: Trace, run: Run) -> dict[int, nn.Module]:
         replaced[id(norm)] = nn.Identity()
         after = trace.follower(after)
     shared = None
-    if after and _runs_as(after.layer, _ACTIVATIONS):
+    if after and _runs_as(after.layer, _ACTIVATIONS) and not is_watched(after.layer):
         activation = _activation(after.layer)
         if activation is not None:
             shared = after.layer if trace.calls(after.layer) > 1 else None
@@ -359,7 +396,8 @@ def _fused(trace: Trace, run: Run) -> dict[int, nn.Module]:
 
 
 def _can_fold(trace: Trace, layer: Any) -> bool:
-    return _runs_as(layer, _NORMS) and trace.calls(layer) == 1 and layer.running_mean is not None
+    alone = trace.calls(layer) == 1 and not is_watched(layer)
+    return _runs_as(layer, _NORMS) and alone and layer.running_mean is not None
 
 
 def _count(model: nn.Module, kinds: Any) -> int:

@@ -24,7 +24,7 @@ def plan_of(fast):
     """Return the plan of the last kind of input."""
     kinds = list(fast._plans._kinds.values())
     assert kinds and kinds[-1] is not None
-    return kinds[-1][0]
+    return kinds[-1].plans[1]
 
 
 def narrow_values(plan):
