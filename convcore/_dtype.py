@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _hints
+from convcore.engine.runtime.errstate import quiet
 
 __all__ = [
     "bfloat16",
@@ -407,5 +408,4 @@ def cast(array: np.ndarray, target: np.dtype) -> np.ndarray:
         return array
     if array.dtype.kind == "c" and target.kind not in "cb":
         array = array.real
-    with np.errstate(invalid="ignore", over="ignore"):
-        return array.astype(target)
+    return quiet(array.astype, target)

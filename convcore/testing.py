@@ -12,6 +12,7 @@ from convcore import _creation, _misnamed
 from convcore._dtype import dtype as _dtype
 from convcore._dtype import of as dtype_of
 from convcore._tensor import Tensor, channels_last, wrap
+from convcore.engine.runtime.errstate import quiet
 from convcore.random import fill
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
@@ -141,9 +142,8 @@ def _value_fault(a: np.ndarray, b: np.ndarray, rtol: float, atol: float, equal_n
         return ""
     common = np.promote_types(a.dtype, b.dtype)
     x, y = (one.astype(common if common.kind in "fc" else np.int64) for one in (a, b))
-    with np.errstate(all="ignore"):
-        absolute = np.where(close, 0, np.abs(x - y))
-        relative = np.where(close, 0, absolute / np.abs(y))
+    absolute = quiet(lambda: np.where(close, 0, np.abs(x - y)))
+    relative = quiet(lambda: np.where(close, 0, absolute / np.abs(y)))
     kind = "Scalars" if a.ndim == 0 else "Tensor-likes"
     lines = [f"{kind} are not {'equal' if rtol == atol == 0 else 'close'}!", ""]
     if a.ndim == 0:

@@ -16,6 +16,7 @@ from convcore._meta import MetaArray, meta
 from convcore._tensor import Tensor, wrap
 from convcore.engine.integers import as_int
 from convcore.engine.runtime.checks import is_too_large
+from convcore.engine.runtime.errstate import quiet
 
 DtypeLike = _dtype.dtype | np.dtype | type | None
 
@@ -196,8 +197,7 @@ def number_as(number: Any, target: np.dtype) -> Any:
             number = number.real
         if target.kind in "iu":
             return _integer_as(number, target)
-        with np.errstate(over="ignore"):
-            cast = target.type(number)
+        cast = quiet(target.type, number)
         if not np.isfinite(cast) and np.isfinite(number):
             raise OverflowError
         return cast

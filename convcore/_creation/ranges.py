@@ -14,6 +14,7 @@ from convcore._creation.out import laid_out, out_dtype
 from convcore._device import check_device
 from convcore._dtype_names import C_NAMES
 from convcore._tensor import Tensor, scalar_name
+from convcore.engine.runtime.errstate import quiet
 
 
 def arange(
@@ -165,9 +166,8 @@ def _spaced(function: str, start: Any, end: Any, steps: int, dtype: DtypeLike) -
         raise NotImplementedError(f"{function}() cannot count in bool")
     places = counted(steps)
     if target.kind in "fc":  # the step is rounded to target, products and sums only at the end
-        with np.errstate(over="ignore"):
-            first, last = target.type(first), target.type(last)
-            step = (last - first) / target.type(max(steps - 1, 1))
+        first, last = quiet(target.type, first), quiet(target.type, last)
+        step = quiet(lambda: (last - first) / target.type(max(steps - 1, 1)))
         first, last, step = first.item(), last.item(), step.item()
     else:
         first, last = int(first), int(last)

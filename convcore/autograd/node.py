@@ -15,8 +15,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from convcore._dtype import INEXACT
 from convcore._tensor import Tensor
 from convcore.autograd.anomaly_mode import anomaly, where_made
@@ -25,6 +23,7 @@ from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.autograd.leaf import leaf_of
 from convcore.autograd.observation import observe, observers
 from convcore.autograd.saved import FREED, save, unpack
+from convcore.engine.runtime.errstate import quiet_copy
 
 _new = object.__new__
 next_number = itertools.count(1).__next__
@@ -166,8 +165,8 @@ class Node:
             return (None,) * len(self.next_functions)
         saved = unpack(self) if self._saved else ()
         if self._outputs == 1 and grad._array.dtype.kind == "V":
-            with np.errstate(all="ignore"):  # comparisons of bfloat16 alone warn of NaN
-                results = self._backward(needs, grad, *saved)
+            # Comparisons of bfloat16 alone warn of NaN.
+            results = quiet_copy(self._backward, needs, grad, *saved)
         else:
             results = self._backward(needs, grad, *saved)
         return results if type(results) is tuple else (results,)
@@ -212,9 +211,9 @@ def take_apart(node: Node) -> None:
     if _apart.waiting is not None:
         _apart.waiting.append(held)
         return
-    _apart.waiting = [held]
-    del held
     try:
+        _apart.waiting = [held]
+        del held
         while _apart.waiting:
             _apart.waiting.pop()
     finally:

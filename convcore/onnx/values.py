@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 import convcore
 from convcore import Tensor
 from convcore._reads import is_static, mark_static
+from convcore.engine.runtime.errstate import quiet
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.external import ExternalData, is_external
 from convcore.onnx.naming import quoted
@@ -103,8 +104,8 @@ def by_numpy(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of values that computes on their arrays."""
 
     def compute(*values: Value, **options: Any) -> Any:
-        with np.errstate(all="ignore"):
-            result = function(*(None if v is None else array_of(v) for v in values), **options)
+        arrays = [None if v is None else array_of(v) for v in values]
+        result = quiet(function, *arrays, **options)
         if isinstance(result, tuple):
             return tuple(value_of(each) for each in result)
         return value_of(result)

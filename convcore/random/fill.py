@@ -15,6 +15,7 @@ from convcore._creation.arguments import checked_number
 from convcore._limits import finfo, iinfo
 from convcore._meta import MetaArray
 from convcore._tensor import scalar_name
+from convcore.engine.runtime.errstate import quiet
 from convcore.engine.runtime.layout import real_parts
 from convcore.random.generator import BLOCK, Generator, resolve
 
@@ -30,14 +31,18 @@ def _fill(array: np.ndarray, generator: Generator, draw: Any, in_blocks: bool = 
         return
     is_plain = array.flags.c_contiguous
     ordered = array if is_plain else array.transpose(_memory_order(array))
-    with generator._lock, np.errstate(over="ignore"):
-        if in_blocks and ordered.flags.c_contiguous and array.size > BLOCK:
-            flat = ordered.reshape(-1)
-            for start in range(0, array.size, BLOCK):
-                block = flat[start : start + BLOCK]
-                block[...] = draw(block.size)
-        else:
-            ordered[...] = draw(array.size).reshape(ordered.shape)
+    with generator._lock:
+        quiet(_write, ordered, draw, in_blocks)
+
+
+def _write(ordered: np.ndarray, draw: Any, in_blocks: bool) -> None:
+    if in_blocks and ordered.flags.c_contiguous and ordered.size > BLOCK:
+        flat = ordered.reshape(-1)
+        for start in range(0, ordered.size, BLOCK):
+            block = flat[start : start + BLOCK]
+            block[...] = draw(block.size)
+    else:
+        ordered[...] = draw(ordered.size).reshape(ordered.shape)
 
 
 def check_floating(function: str, array: np.ndarray) -> None:
@@ -240,9 +245,7 @@ def fill_bernoulli(
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
         _fill(array, generator, lambda n: generator._uniform(n, np.dtype(np.float64)) < p)
         return
-    with np.errstate(invalid="ignore"):  # NaN in bfloat16
-        are_chances = np.all((p >= 0) & (p <= 1))
-    if not are_chances:
+    if not np.all(quiet(lambda: (p >= 0) & (p <= 1))):  # NaN in bfloat16 warns
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
     order = _memory_order(array)
     ordered, chances = array.transpose(order), np.broadcast_to(p, array.shape).transpose(order)

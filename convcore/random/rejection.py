@@ -21,6 +21,7 @@ import numpy as np
 
 from convcore._creation.arguments import check_tensor
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore.engine.runtime.errstate import quiet
 from convcore.random.fill import check_floating
 from convcore.random.generator import Generator, resolve
 
@@ -102,9 +103,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     check_tensor("poisson", "input", input)
     means = input._array
     check_floating("poisson_cpu", means)
-    with np.errstate(invalid="ignore"):  # NaN in bfloat16
-        are_means = bool((means >= 0).all())
-    if not are_means:
+    if not quiet(np.greater_equal, means, 0).all():  # NaN in bfloat16 warns
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     return wrap(draw_each(_poisson_number, generator, means.dtype, means))
 

@@ -27,6 +27,7 @@ from convcore._creation.out import out_dtype
 from convcore._device import check_device, is_meta
 from convcore._meta import meta
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
+from convcore.engine.runtime.errstate import quiet
 from convcore.random.fill import check_floating, count_of, fill_bernoulli
 from convcore.random.generator import Generator, resolve
 
@@ -185,6 +186,5 @@ def _without_replacement(rows: np.ndarray, count: int, generator: Generator) -> 
     with generator._lock:
         uniform = generator._uniform(rows.size, np.dtype(np.float64)).reshape(rows.shape)
     waits = -np.log1p(-uniform)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.where(rows > 0, rows / waits, -1.0)
+    ratios = np.where(rows > 0, quiet(np.true_divide, rows, waits), -1.0)
     return np.argsort(-ratios, axis=1, kind="stable")[:, :count]

@@ -21,6 +21,7 @@ from convcore._creation.out import out_dtype
 from convcore._device import check_device, is_meta
 from convcore._meta import meta
 from convcore._tensor import Tensor, memory_format, preserve_format
+from convcore.engine.runtime.errstate import quiet
 from convcore.random.fill import fill_normal, fill_random, fill_uniform
 from convcore.random.generator import Generator
 
@@ -177,9 +178,7 @@ def normal(
         given._array if isinstance(given, Tensor) else checked_number("normal", given, name, True)
         for name, given in (("mean", mean), ("std", std))
     )
-    with np.errstate(invalid="ignore"):  # NaN in bfloat16
-        has_negative = np.any(np.less(scale, 0))
-    if has_negative:
+    if np.any(quiet(np.less, scale, 0)):  # NaN in bfloat16 warns
         one = not isinstance(std, Tensor)
         found = f"std >= 0.0, but found std {std:g}" if one else "all elements of std >= 0.0"
         raise RuntimeError(f"normal expects {found}")

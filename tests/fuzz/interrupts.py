@@ -5,13 +5,10 @@
 Each work is interrupted by a timer's signal, whose handler raises KeyboardInterrupt as Python's own
 of Ctrl-C does.  Afterwards all settings must be as before, with no thread, process, descriptor or
 file left, and another net's forward and backward pass must give the same bits as ever.  The exit
-code is 1 if something was not so.  What NumPy and Python themselves leave is counted apart: an
-errstate, what multiprocessing holds while it makes a pipe, forks or waits, and interrupts that came
-in a finalizer or in a handler of a fork, where Python drops them.
-
-About one in a thousand comes as the ``__exit__`` of a context manager begins, before it has put
-anything back; that is a fault, and counted as one.  `--plain` leaves out the works with contexts of
-the user's, and with processes.
+code is 1 if something was not so.  What Python itself leaves is counted apart: what multiprocessing
+holds while it makes a pipe, forks or waits, and interrupts that came in a finalizer or in a handler
+of a fork, where Python drops them.  `--plain` leaves out the works with contexts of the user's, and
+with processes.
 """
 
 from __future__ import annotations
@@ -283,7 +280,7 @@ def run(count: int, seed: int, names: Sequence[str] = WORKS) -> tuple[Counter[st
                 put_back(before)
                 before = settings(blas)
                 if np.geterr() != errors:
-                    ends["errstate left by NumPy"] += 1
+                    faults[f"{name}: errstate is {np.geterr()}: {where}"] += 1
                     np.seterr(**errors)
                 if works.bits() != bits:
                     faults[f"{name}: other bits"] += 1

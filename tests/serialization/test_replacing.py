@@ -7,7 +7,6 @@ import contextlib
 import errno
 import gc
 import io
-import itertools
 import os
 import pickle
 import stat
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from interrupting import interrupted_at
 
 import convcore
 from convcore.serialization import replacing
@@ -67,7 +67,9 @@ def test_an_interrupt_at_any_instruction_leaves_a_whole_file_and_no_descriptor(t
     with open(file, "rb"):
         assert open_in(tmp_path) == [str(file)]
     number, last = 0, 2
-    while _interrupted_at(number, convcore.save, [number], file):
+    while interrupted_at(
+        number, convcore.save, [number], file, where="replacing.py", anywhere=True
+    ):
         found = convcore.load(file)[0]
         assert found in (last, number)
         gc.collect()
@@ -83,30 +85,6 @@ def open_in(folder):
         with contextlib.suppress(OSError):  # listdir's own is closed by now
             found.append(os.readlink(descriptor))
     return [path for path in found if path.startswith(str(folder))]
-
-
-def _interrupted_at(number, call, *args):
-    """Raise KeyboardInterrupt before an instruction of `replacing`; return if it came so far."""
-    left = itertools.count(-number)
-
-    def trace(frame, event, argument):
-        if not frame.f_code.co_filename.endswith("replacing.py"):
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode" and next(left) == 0:
-            raise KeyboardInterrupt
-        return trace
-
-    outer = sys.gettrace()
-    sys._getframe().f_trace_opcodes = True  # Python 3.12 asks for it at settrace
-    sys.settrace(trace)
-    try:
-        call(*args)
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(outer)
-    return False
 
 
 def mode(path):

@@ -190,8 +190,9 @@ def _narrowed(array: Any, dtype: Any, name: str) -> Any:
     """Return an array in another dtype of its kind, and say so; refuse what that cannot hold."""
     import numpy as np
 
-    with np.errstate(over="ignore"):
-        cast = array.astype(dtype)
+    from convcore.engine.runtime.errstate import quiet
+
+    cast = quiet(array.astype, dtype)
     lost = np.isfinite(array) & ~np.isfinite(cast) if dtype.kind in "fc" else cast != array
     if lost.any():
         raise UsageError(

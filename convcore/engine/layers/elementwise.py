@@ -16,6 +16,7 @@ import numpy as np
 
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import plain
+from convcore.engine.runtime.errstate import quiet
 from convcore.engine.runtime.layout import is_channels_last, is_dense
 from convcore.kernels.layers import _elementwise
 
@@ -207,10 +208,9 @@ def _converted(function: Callable, op: str, params: Sequence[float], *arrays: Ar
     dtype = arrays[0].dtype
     wide = _DOUBLE if dtype == _DOUBLE else _SINGLE
     model = _ufunc_result(arrays, wide)
-    with np.errstate(over="ignore"):
-        rounded = [float(dtype.type(number)) for number in params]
-        value = function(op, *(laid_out_like(array, model) for array in arrays), rounded)
-        return value.astype(dtype, copy=False)
+    rounded = [float(quiet(dtype.type, number)) for number in params]
+    value = function(op, *(quiet(laid_out_like, array, model) for array in arrays), rounded)
+    return quiet(value.astype, dtype, copy=False)
 
 
 def _ufunc_result(arrays: tuple[Array, ...], dtype: np.dtype) -> Array:
@@ -265,5 +265,4 @@ def add_to(total: Array, array: Array) -> None:
     if has_kernel("sum", total, array):
         binary("sum", total, array, out=total)
     else:
-        with np.errstate(all="ignore"):  # of infinities of both signs
-            np.add(total, array, out=total)
+        quiet(np.add, total, array, out=total)  # infinities of both signs warn

@@ -8,6 +8,7 @@ import numpy as np
 
 import convcore
 from convcore._tensor import Tensor
+from convcore.engine.runtime.errstate import quiet
 from convcore.inspection.profiling._table import disturbance
 from convcore.inspection.reporting import _charts, _images
 from convcore.inspection.reporting._boxes import kinds_of_blocks
@@ -148,9 +149,8 @@ def _result(facts: Facts) -> _images.Image | None:
 
 def _classes(scores: np.ndarray) -> str:
     """Return the largest scores and their softmax, as a table."""
-    with np.errstate(all="ignore"):
-        shares = np.exp(scores.astype(np.float64) - scores.max())
-        shares /= shares.sum()
+    shares = quiet(lambda: np.exp(scores.astype(np.float64) - scores.max()))
+    shares = quiet(np.true_divide, shares, shares.sum())
     best = np.argsort(-scores, kind="stable")[:_MOST_CLASSES]
     rows = "".join(
         f"<tr><td>{one}</td><td>{safe(number(float(scores[one])))}</td><td>{shares[one]:.1%}</td></tr>"

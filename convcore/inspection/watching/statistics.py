@@ -10,6 +10,7 @@ import numpy as np
 
 from convcore._tensor import Tensor
 from convcore.engine.layers.moments import moments
+from convcore.engine.runtime.errstate import quiet
 
 NAMES = ("mean", "std", "min", "max", "zeros", "nan", "histogram")
 _DEFAULT = frozenset(NAMES[:-1])
@@ -49,8 +50,7 @@ def statistics(tensor: Tensor, names: frozenset[str]) -> dict[str, Any]:
     """
     array = tensor._array
     if array.dtype.kind == "c":
-        with np.errstate(all="ignore"):
-            array = np.abs(array)
+        array = quiet(np.abs, array)
     found = moments(array)
     chosen_ones: dict[str, Any] = {
         "mean": found.mean,
@@ -64,8 +64,7 @@ def statistics(tensor: Tensor, names: frozenset[str]) -> dict[str, Any]:
         return chosen_ones
     chosen_ones = {name: value for name, value in chosen_ones.items() if name in names}
     if "histogram" in names:
-        with np.errstate(all="ignore"):
-            chosen_ones["histogram"] = _histogram(array)
+        chosen_ones["histogram"] = quiet(_histogram, array)
     return chosen_ones
 
 

@@ -13,6 +13,7 @@ from scipy import special
 
 import convcore
 from convcore import Tensor
+from convcore.engine.runtime.errstate import quiet
 from convcore.onnx.operators.registry import operator
 from convcore.onnx.values import (
     Value,
@@ -256,8 +257,7 @@ def _converted(x: Value, dtype: np.dtype, saturate: int = 1) -> Value:
         array = np.array([number(each) for each in array.ravel()]).reshape(array.shape)
     if saturate and dtype.name.startswith("float8") and "e8m0" not in dtype.name:
         array = saturated(array, dtype)
-    with np.errstate(all="ignore"):
-        return value_of(array.astype(dtype))
+    return value_of(quiet(array.astype, dtype))
 
 
 def saturated(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
