@@ -272,7 +272,36 @@ def environment_writes(path: str, text: str) -> Iterator[str]:
             yield f"{path}:{node.lineno} writes to the environment"
 
 
+# Files whose contexts change only what belongs to them: files, processes, a line of progress; and
+# `as_torch`, which opens at the call.
+OWN_CONTEXTS = (
+    *("serialization/replacing.py", "serialization/load.py", "inspection/watching/stream.py"),
+    *("inspection/attribution/_batches.py", "bench/process.py", "bench/busy.py"),
+    *("compat/inert.py", "compat/torch/hub.py", "compat/torch/utils/_python_dispatch.py"),
+    *("kernels/runtime/_scipy_blas.py", "compat/door.py"),
+)
+
+
+def interruptible_contexts(path: str, text: str) -> Iterator[str]:
+    """Contexts derive from Restoring, whose end no signal interrupts; NumPy's errstate does not."""
+    if not path.endswith(".py") or path in OWN_CONTEXTS:
+        return
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.FunctionDef(name="__exit__", lineno=line, args=args):
+                if args.args[0].arg == "self":
+                    yield f"{path}:{line} ends a context in Python: derive from Restoring"
+            case ast.Attribute(attr="errstate", value=ast.Name(id="np"), lineno=line):
+                yield f"{path}:{line} uses np.errstate: use engine.runtime.errstate"
+            case (
+                ast.Attribute(attr="contextmanager", lineno=line)
+                | ast.Name(id="contextmanager", lineno=line)
+            ):
+                yield f"{path}:{line} uses contextmanager: use restoring"
+
+
 RULES = (
+    interruptible_contexts,
     upward_imports,
     upward_imports_inside,
     compiled_oracle,
@@ -378,6 +407,10 @@ def test_package_has_sources_to_check():
         (joined_loops, "kernels/conv/_a.pyx", "\nuse_team()\nwith nogil, parallel(num_threads=2):"),
         (joined_loops, "kernels/conv/_a.pyx", "\nuse_team()\nfor i in prange(f(n), nogil=True):"),
         (joined_loops, "kernels/conv/_a.pyx", "for i in prange(f(n), num_threads=2):"),
+        (interruptible_contexts, "optim/sgd.py", "class A:\n  def __exit__(self, *e): pass"),
+        (interruptible_contexts, "optim/sgd.py", "@contextlib.contextmanager\ndef a(): yield"),
+        (interruptible_contexts, "optim/sgd.py", "@contextmanager\ndef a(): yield"),
+        (interruptible_contexts, "_dtype.py", "with np.errstate(all='ignore'): pass"),
         (environment_writes, "engine/runtime/threads.py", "os.environ['OMP_NUM_THREADS'] = '1'"),
         (environment_writes, "engine/runtime/threads.py", "del os.environ['OMP_NUM_THREADS']"),
         (environment_writes, "engine/runtime/threads.py", "os.environ |= {'A': '1'}"),
