@@ -10,6 +10,7 @@ import numpy as np
 
 from convcore.engine.geometry import Axis, Spatial, index, per_axis
 from convcore.engine.layers.global_avg_pooling import global_avg_pool
+from convcore.engine.layers.long_windows import LongWindows
 from convcore.engine.layers.pooling import (
     FLOATS,
     as_batch,
@@ -25,6 +26,10 @@ from convcore.engine.layers.windows import pool_axes
 from convcore.engine.runtime.checks import Array, check_memory
 from convcore.engine.runtime.layout import is_channels_last
 from convcore.engine.runtime.tables import kept_tables
+
+# Taps along an axis, outputs times the window's length, of which tables are made at most: they take
+# 16 bytes a tap.  With more, sums are made of sums of powers of two.
+_MAX_TAPS = 1 << 22
 
 
 def avg_pool(
@@ -258,7 +263,7 @@ def _regular(
     override: int | None,
     dtype: np.dtype[Any],
     back: bool,
-) -> SeparableMap:
+) -> SeparableMap | LongWindows:
     """Return the map of means of windows at a stride, or its adjoint."""
     windows = []
     for a in axes:
@@ -267,6 +272,9 @@ def _regular(
         end = start + a.kernel
         counts = np.minimum(end, a.size + pad) - np.maximum(start, -pad)
         windows.append((a.size, np.maximum(start, 0), np.minimum(end, a.size), counts))
+    if any(a.out * a.kernel > _MAX_TAPS for a in axes):
+        counts = [np.ones(len(each[-1])) if override is not None else each[-1] for each in windows]
+        return LongWindows(axes, counts, 1.0 if override is None else override, dtype, back)
     return _averaging(windows, override, dtype, back)
 
 
