@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from against_torch import agree, same_error
+from against_torch import agree, same, same_error
 from draws import is_channels_last, is_dense, lay_out
 from hypothesis import given
 from hypothesis import strategies as st
@@ -252,3 +252,24 @@ def test_images_of_bytes_are_pytorchs(torch, rng, mode, antialias, align, channe
                 return m.nn.functional.interpolate(x, size, **options)
 
             agree(torch, call, image, strides=True)
+
+
+@pytest.mark.parametrize(
+    ("mode", "rank"),
+    [
+        *((mode, rank) for mode in ("nearest", "nearest-exact") for rank in (1, 2, 3)),
+        *(("linear", 1), ("bilinear", 2), ("trilinear", 3), ("bicubic", 2)),
+    ],
+)
+@pytest.mark.parametrize("factor", [1.2, 2.15, 1 / 3, 0.7])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_factors_that_leave_or_double_sizes_are_pytorchs(mode, rank, factor, dtype, torch, rng):
+    """Forward alone: of lines and volumes, PyTorch's nearest gradient is of other pixels."""
+    factors = (factor, 2.0, 1.0)[:rank]
+    for size in (3, 4, 9):
+        x = rng.standard_normal((1, 2, *(size,) * rank)).astype(dtype)
+        ours, theirs = (
+            lib.nn.functional.interpolate(lib.from_numpy(x), scale_factor=factors, mode=mode)
+            for lib in (convcore, torch)
+        )
+        same(ours, theirs, f"{size} by {factors}")

@@ -167,6 +167,9 @@ def _map(
     axes = []
     for size, out, scale in zip(sizes, outs, scales, strict=True):
         step = _step(size, out, scale, align_corners and not mode.startswith("nearest"), real)
+        if mode == "nearest" and len(sizes) == 2 and out in (size, 2 * size):
+            # PyTorch copies and doubles images whatever scale is given, but no lines or volumes.
+            step = real(size / out)
         if antialias or mode == "lanczos":
             weights = _filtered(size, out, step, mode, align_corners, real)
         else:
@@ -209,7 +212,7 @@ def _linear(size: int, out: int, step: Any, align: bool, real: Any) -> tuple[Arr
 
 
 def _cubic(size: int, out: int, step: Any, align: bool, real: Any) -> tuple[Array, Array]:
-    if size == out:
+    if size == out and step == 1:  # by a given scale, PyTorch weighs pixels whose number stays
         return np.arange(out), np.ones(out)
     at = _places(out, step, align, real)
     first = np.floor(at)
