@@ -27,6 +27,10 @@ RANDOM = ("bernoulli", "training_dropout")
 KNOWN = {
     "cast_e8m0": "powers of two without a sign round another way in ml_dtypes",
     "scan_sum": "Scan of opset 8 has batches and lengths",
+    **dict.fromkeys(
+        (f"resize_downsample_scales_{mode}_align_corners" for mode in ("linear", "cubic")),
+        "the last pixel of the rounded size is the image's last, as in ONNX Runtime and PyTorch",
+    ),
 }
 
 
