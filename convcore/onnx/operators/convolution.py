@@ -68,10 +68,13 @@ def conv_transpose(
     if output_shape is None and auto_pad.startswith("SAME"):
         output_shape = [n * s for n, s in zip(x.shape[2:], strides, strict=True)]
     if output_shape is not None:
-        total = [w - o for w, o in zip(whole, output_shape[-rank:], strict=True)]
+        # What is asked for beyond the whole is added at the end, as in ONNX Runtime.
+        missing = [w - o for w, o in zip(whole, output_shape[-rank:], strict=True)]
+        total = [max(m, 0) for m in missing]
         small = [t // 2 for t in total]
         large = [t - s for t, s in zip(total, small, strict=True)]
         before, after = (small, large) if auto_pad == "SAME_UPPER" else (large, small)
+        after = [a + min(m, 0) for a, m in zip(after, missing, strict=True)]
     else:
         pads = [0] * (2 * rank) if pads is None or auto_pad == "VALID" else pads
         before, after = pads[:rank], pads[rank:]

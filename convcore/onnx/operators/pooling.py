@@ -49,20 +49,25 @@ def max_pool(
     """Return the largest of each window, and where in the whole tensor it is."""
     windows = _windows(x, options)
     pool, before = _MAX[windows.rank], windows.pads[0]
-    is_integer = not x.is_floating_point()
-    source = x.to(convcore.float32) if is_integer else x
+    source = x if x.is_floating_point() else x.to(convcore.float32)
     rounding = _rounding_of(windows, ceil_mode)
     if outputs == 1 and rounding is not None:
         y = pool(source, windows.kernel, windows.strides, before, windows.dilations, rounding)
-        return y.to(x.dtype) if is_integer else y
+        return _as_of(x, y)
     whole = _whole(source, windows, ceil_mode, -np.inf)
     steps = (windows.kernel, windows.strides, 0, windows.dilations)
     if outputs == 1:
-        y = pool(whole, *steps)
-        return y.to(x.dtype) if is_integer else y
+        return _as_of(x, pool(whole, *steps))
     y, places = pool(whole, *steps, return_indices=True)
-    y = y.to(x.dtype) if is_integer else y
-    return y, _flat_places(places, whole.shape[2:], before, x.shape, storage_order)
+    y = _as_of(x, y)
+    return y, _flat_places(places, windows, whole.shape[2:], x.shape, storage_order)
+
+
+def _as_of(x: Value, y: Value) -> Value:
+    """Return maxima in the dtype of x; a window of pads alone has its lowest integer."""
+    if not x.is_floating_point():
+        y = y.clamp(min=convcore.iinfo(x.dtype).min).to(x.dtype)
+    return y
 
 
 def _rounding_of(windows: Windows, ceil_mode: int) -> bool | None:
@@ -76,11 +81,20 @@ def _rounding_of(windows: Windows, ceil_mode: int) -> bool | None:
 
 
 def _flat_places(
-    places: Value, padded_sizes: Any, before: list[int], shape: Any, storage_order: int
+    places: Value, windows: Windows, padded_sizes: Any, shape: Any, storage_order: int
 ) -> Value:
-    """Return indices into the padded image of a channel as indices into the whole tensor."""
+    """Return indices into the padded image of a channel as indices into the whole tensor.
+
+    The maximum of a window whose pixels are all -inf may be at a pad: its first pixel is meant.
+    """
     coordinates = np.unravel_index(places.numpy(), tuple(padded_sizes))
-    inside = [c - b for c, b in zip(coordinates, before, strict=True)]
+    inside = [c - b for c, b in zip(coordinates, windows.pads[0], strict=True)]
+    is_pad = np.logical_or.reduce(
+        [(c < 0) | (c >= n) for c, n in zip(inside, windows.sizes, strict=True)]
+    )
+    if is_pad.any():
+        first = np.meshgrid(*map(_first_inside, *_ends(windows, places.shape)), indexing="ij")
+        inside = [np.where(is_pad, f, c) for f, c in zip(first, inside, strict=True)]
     step, strides, sizes = 1, {}, list(shape[2:])
     for axis in range(len(sizes)) if storage_order else reversed(range(len(sizes))):
         strides[axis] = step
@@ -88,6 +102,17 @@ def _flat_places(
     flat = sum(c * strides[axis] for axis, c in enumerate(inside))
     first = np.arange(shape[0] * shape[1]).reshape(shape[0], shape[1], *(1,) * len(sizes)) * step
     return convcore.from_numpy(np.asarray(flat + first, np.int64))
+
+
+def _ends(windows: Windows, shape: Any) -> tuple[list, ...]:
+    """Return what `_first_inside` takes, for each axis."""
+    return windows.sizes, list(shape[2:]), windows.strides, windows.dilations, windows.pads[0]
+
+
+def _first_inside(size: int, count: int, stride: int, dilation: int, before: int) -> np.ndarray:
+    """Return the first pixel of each window along an axis that is no pad."""
+    start = np.arange(count) * stride - before
+    return np.minimum(start + np.maximum(-(start // dilation), 0) * dilation, size - 1)
 
 
 @operator("AveragePool")
@@ -107,7 +132,8 @@ def average_pool(
         ends = [min(n, m) for n, m in zip(padded_sizes, counted.shape[2:], strict=True)]
         beyond = [m - n for n, m in zip(ends, counted.shape[2:], strict=True)]
         counted = padded(x.new_ones(1, 1, *ends), [0] * rank, beyond)
-    return total / _sum_of_windows(counted, windows)
+    # Dilated windows may have all their pixels in the pads: their mean is 0, as in ONNX Runtime.
+    return total / _sum_of_windows(counted, windows).clamp(min=1)
 
 
 def _sum_of_windows(x: Value, windows: Windows) -> Value:
