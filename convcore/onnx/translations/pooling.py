@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from convcore.nn import functional as F
 from convcore.onnx.errors import OnnxError
-from convcore.onnx.translation import (
-    TRANSLATIONS,
-    Translation,
-    as_list,
-    translates,
-)
+from convcore.onnx.translation import TRANSLATIONS, as_list, ints, like
+from convcore.onnx.translations.resizing import by_matrices
 
 if TYPE_CHECKING:
     from convcore.onnx.recording import Recorder
@@ -37,6 +37,63 @@ def _batched(
     return function(rank, r, y, input=input, **rest)
 
 
+class _Windows:
+    """The attributes of a pool's windows, written so that floors give as many as there are.
+
+    What ceil_mode reads beyond the image becomes pads, for the standard's shapes have windows that
+    begin there, which neither PyTorch nor ONNX Runtime has.  Where sizes are free, it is left.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        r: Recorder,
+        input: Any,
+        y: Any,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> None:
+        self.rank, self.kernel = rank, as_list(kernel_size, rank)
+        self.strides = as_list(kernel_size if stride in (None, ()) else stride, rank)
+        self.before, self.dilations = as_list(padding, rank), as_list(dilation, rank)
+        self.ceil_mode = int(ceil_mode and r.sizes_are_free)
+        self.after = self.before
+        if ceil_mode and not r.sizes_are_free:
+            ends = [
+                (o - 1) * s + d * (k - 1) + 1 - n - b
+                for o, s, d, k, n, b in zip(
+                    y.shape[2:],
+                    *(self.strides, self.dilations, self.kernel),
+                    *(input.shape[2:], self.before),
+                    strict=True,
+                )
+            ]
+            self.after = list(map(max, ends, self.before))
+
+    @property
+    def are_pads_short(self) -> bool:
+        """Whether pads are less than windows, as ONNX Runtime needs them."""
+        return all(a < k for a, k in zip(self.after, self.kernel, strict=True))
+
+    def options(self, before: list[int] | None = None, after: list[int] | None = None) -> dict:
+        """Return the attributes, with other pads if they are given."""
+        found = {
+            "kernel_shape": self.kernel,
+            "strides": self.strides,
+            "pads": (before or self.before) + (after or self.after),
+            "ceil_mode": self.ceil_mode,
+        }
+        return found if self.dilations == [1] * self.rank else found | {"dilations": self.dilations}
+
+
+def _padded(r: Recorder, input: Any, before: list[int], after: list[int], fill: float) -> list[str]:
+    pads = ints(r, [0, 0, *before, 0, 0, *after])
+    return r.node("Pad", [r.name(input), pads, r.constant(like(input, fill))])
+
+
 @_of_ranks("max_pool")
 def _max_pool(
     rank: int,
@@ -51,17 +108,22 @@ def _max_pool(
     ceil_mode: bool,
     return_indices: bool,
 ) -> list[str]:
-    if return_indices:
-        raise OnnxError("with indices")
-    return r.node(
-        "MaxPool",
-        [r.name(input)],
-        kernel_shape=as_list(kernel_size, rank),
-        strides=as_list(kernel_size if stride in (None, ()) else stride, rank),
-        pads=as_list(padding, rank) * 2,
-        dilations=as_list(dilation, rank),
-        ceil_mode=int(ceil_mode),
-    )
+    first = y[0] if return_indices else y
+    windows = _Windows(
+        rank, r, input, first, kernel_size, stride, padding, dilation, ceil_mode
+    )  # fmt: skip
+    names, options = [r.name(input)], windows.options()
+    if not windows.are_pads_short:
+        if return_indices:
+            raise OnnxError("with indices, and pads as long as windows")
+        names = _padded(r, input, windows.before, windows.after, -math.inf)
+        options = windows.options([0] * rank, [0] * rank)
+    if not return_indices:
+        return r.node("MaxPool", names, **options)
+    values, places = r.node("MaxPool", names, count=2, **options)
+    # ONNX counts through the whole tensor, PyTorch through each plane.
+    plane = r.constant(math.prod(r.sizes(input)[2:]), np.int64)
+    return [values, *r.node("Mod", [places, plane])]
 
 
 @_of_ranks("avg_pool")
@@ -78,32 +140,48 @@ def _avg_pool(
     count_include_pad: bool,
     divisor_override: Any = None,
 ) -> list[str]:
+    windows = _Windows(rank, r, input, y, kernel_size, stride, padding, 1, ceil_mode)
+    names, options = [r.name(input)], windows.options()
+    before, after = windows.before, windows.after
     if divisor_override is not None:
-        raise OnnxError(f"divisor_override={divisor_override}")
-    return r.node(
-        "AveragePool",
-        [r.name(input)],
-        kernel_shape=as_list(kernel_size, rank),
-        strides=as_list(kernel_size if stride in (None, ()) else stride, rank),
-        pads=as_list(padding, rank) * 2,
-        ceil_mode=int(ceil_mode),
-        count_include_pad=int(count_include_pad),
-    )
+        if windows.ceil_mode:
+            raise OnnxError("divisor_override and ceil_mode where sizes are free")
+        means = r.node("AveragePool", names, count_include_pad=1, **options)
+        share = like(input, math.prod(windows.kernel) / divisor_override)
+        return r.node("Mul", [*means, r.constant(share)])
+    if count_include_pad and after != before and any(before):
+        # The padding counts, and what ceil_mode reads beyond it does not.
+        names = _padded(r, input, before, before, 0.0)
+        beyond = [a - b for a, b in zip(after, before, strict=True)]
+        options, count_include_pad = windows.options([0] * rank, beyond), False
+    elif after != before:
+        count_include_pad = False
+    return r.node("AveragePool", names, count_include_pad=int(count_include_pad), **options)
 
 
-def _adaptive(r: Recorder, y: Any, input: Any, ops: tuple[str, str]) -> list[str]:
+def _adaptive(
+    r: Recorder, y: Any, input: Any, ops: tuple[str, str], otherwise: Callable[[], list[str]]
+) -> list[str]:
     sizes, outs = input.shape[2:], y.shape[2:]
     if all(o == 1 for o in outs):
         return r.node(ops[0], [r.name(input)])
-    if r.sizes_are_free or any(n % o for n, o in zip(sizes, outs, strict=True)):
-        raise OnnxError(f"{tuple(sizes)} to {tuple(outs)}: windows of one size do not give that")
+    if r.sizes_are_free or not all(outs):
+        raise OnnxError(f"{tuple(sizes)} to {tuple(outs)} where sizes are free, or to nothing")
+    if any(n % o for n, o in zip(sizes, outs, strict=True)):
+        return otherwise()
     kernel = [n // o for n, o in zip(sizes, outs, strict=True)]
     return r.node(ops[1], [r.name(input)], kernel_shape=kernel, strides=kernel)
 
 
 @_of_ranks("adaptive_avg_pool")
 def _adaptive_avg(rank: int, r: Recorder, y: Any, *, input: Any, output_size: Any) -> list[str]:
-    return _adaptive(r, y, input, ("GlobalAveragePool", "AveragePool"))
+    pool = getattr(F, f"adaptive_avg_pool{rank}d")
+
+    def along(axis: int, line: Any) -> Any:
+        return pool(line, [y.shape[2 + axis] if a == axis else 1 for a in range(rank)])
+
+    ops = ("GlobalAveragePool", "AveragePool")
+    return _adaptive(r, y, input, ops, lambda: by_matrices(r, input, along))
 
 
 @_of_ranks("adaptive_max_pool")
@@ -118,34 +196,51 @@ def _adaptive_max(
 ) -> list[str]:
     if return_indices:
         raise OnnxError("with indices")
-    return _adaptive(r, y, input, ("GlobalMaxPool", "MaxPool"))
 
-
-def _lp_pool(rank: int) -> Translation:
-    """Return the translation of the p-norm of windows over some axes."""
-
-    def lp_pool(
-        r: Recorder,
-        y: Any,
-        *,
-        input: Any,
-        norm_type: float,
-        kernel_size: Any,
-        stride: Any,
-        ceil_mode: bool,
-    ) -> list[str]:
-        if norm_type % 2 or ceil_mode or input.ndim != rank + 2:
-            # LpPool takes the absolute values, and lp_pool does not.
-            raise OnnxError(f"norm_type={norm_type}, ceil_mode={ceil_mode}, {input.ndim} axes")
-        sizes, steps = (
-            list(each) if isinstance(each, tuple | list) else [each] * rank
-            for each in (kernel_size, kernel_size if stride in (None, ()) else stride)
-        )
+    def by_axes() -> list[str]:
+        """Take the windows along each axis, the last pixel repeated to one length; their maxima."""
         names = [r.name(input)]
-        return r.node("LpPool", names, kernel_shape=sizes, strides=steps, p=int(norm_type))
+        for axis, (n, o) in enumerate(zip(input.shape[2:], y.shape[2:], strict=True), 2):
+            start, end = np.arange(o) * n // o, -(-np.arange(1, o + 1) * n // o)
+            taps = start[:, None] + np.arange((end - start).max())
+            index = r.constant(np.minimum(taps, end[:, None] - 1))
+            names = _maxima(r, r.node("Gather", [*names, index], axis=axis), axis + 1)
+        return names
 
-    return lp_pool
+    return _adaptive(r, y, input, ("GlobalMaxPool", "MaxPool"), by_axes)
 
 
-for _rank in (1, 2, 3):
-    translates(f"lp_pool{_rank}d")(_lp_pool(_rank))
+def _maxima(r: Recorder, names: list[str], axis: int) -> list[str]:
+    if r.opset < 18:
+        return r.node("ReduceMax", names, axes=[axis], keepdims=0)
+    return r.node("ReduceMax", [*names, ints(r, [axis])], keepdims=0)
+
+
+@_of_ranks("lp_pool")
+def _lp_pool(
+    rank: int,
+    r: Recorder,
+    y: Any,
+    *,
+    input: Any,
+    norm_type: float,
+    kernel_size: Any,
+    stride: Any,
+    ceil_mode: bool,
+) -> list[str]:
+    windows = _Windows(rank, r, input, y, kernel_size, stride, ceil_mode=ceil_mode)
+    if not (norm_type % 2 or windows.ceil_mode or any(windows.after)):
+        return r.node("LpPool", [r.name(input)], p=int(norm_type), **_without_ceil(windows))
+    # LpPool takes absolute values, and counts no pixels: lp_pool does neither.
+    with r.composing():
+        mean = getattr(F, f"avg_pool{rank}d")
+        means = mean(input**norm_type, kernel_size, stride, 0, ceil_mode)
+        sums = means.sign() * means.abs().relu() * math.prod(windows.kernel)
+        return [r.name(sums ** (1.0 / norm_type))]
+
+
+def _without_ceil(windows: _Windows) -> dict[str, Any]:
+    """Return the attributes without that which LpPool has from opset 18 on."""
+    options = windows.options()
+    del options["ceil_mode"]
+    return options

@@ -1,17 +1,25 @@
-"""Interpolation, padding, and pixels moved from and to channels."""
+"""Interpolation, padding, and pixels moved from and to channels.
+
+Resize counts in float32 from the scales that it is given or computes; interpolate, as PyTorch, from
+their reciprocals.  So nearest pixels are written as indices (Gather) unless whole pixels are
+repeated, and what Resize weighs otherwise, or not in the opset that is written, as matrices
+(MatMul).  Both are taken from `interpolate` itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from onnx import TensorProto
 
-from convcore import arange, float32, int64
+from convcore import Tensor, arange, eye, float32, float64, int64
 from convcore.nn.functional import interpolate
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.sizes import has_sizes
 from convcore.onnx.translation import (
+    TRANSLATIONS,
     ints,
     like,
     translates,
@@ -19,6 +27,8 @@ from convcore.onnx.translation import (
 
 if TYPE_CHECKING:
     from convcore.onnx.recording import Recorder
+
+_WEIGHED = {"bicubic": "cubic", **dict.fromkeys(("linear", "bilinear", "trilinear"), "linear")}
 
 
 @translates("interpolate", "upsample")
@@ -34,40 +44,100 @@ def _interpolate(
     recompute_scale_factor: Any = None,
     antialias: bool = False,
 ) -> list[str]:
-    modes = {"bicubic": "cubic", **dict.fromkeys(("linear", "bilinear", "trilinear"), "linear")}
     sizes, outs = input.shape[2:], y.shape[2:]
-    if antialias or mode not in (*modes, "nearest"):
-        raise OnnxError(f"mode={mode!r}, antialias={antialias}")
-    if mode == "nearest":
-        return _nearest(r, input, sizes, outs)
+    if mode == "area":
+        pool = TRANSLATIONS[f"adaptive_avg_pool{len(sizes)}d"]
+        return pool(r, y, input=input, output_size=outs)
+    factors = None
     if scale_factor is not None and not recompute_scale_factor:
-        factors = [1.0, 1.0, *(_numbers(scale_factor, len(sizes)))]
-        wanted = ["", r.constant(np.asarray(factors, np.float32))]
+        factors = _numbers(scale_factor, len(sizes))
+    options = {"mode": mode, "align_corners": align_corners, "antialias": antialias}
+
+    def along(axis: int, line: Tensor) -> Tensor:
+        """Return an image of one line along an axis, resized along it as the input is."""
+        if factors is not None:
+            scales = [1.0] * len(sizes)
+            scales[axis] = factors[axis]
+            return interpolate(line, scale_factor=scales, **options)
+        wanted = [1] * len(sizes)
+        wanted[axis] = outs[axis]
+        return interpolate(line, wanted, **options)
+
+    if mode.startswith("nearest"):
+        return _nearest(r, input, outs, along, size)
+    if antialias or mode not in _WEIGHED or input.dtype is not float32:
+        return by_matrices(r, input, along)
+    if factors is None or align_corners:  # where the scale does not matter
+        return _to_sizes(r, input, size, outs, _WEIGHED[mode], align_corners)
+    if r.sizes_are_free:
+        scales = factors
     else:
-        (shape,) = r.node("Shape", [r.name(input)])
-        batch = r.node("Slice", [shape, ints(r, [0]), ints(r, [2])])
-        given = size if has_sizes(size) and isinstance(size, tuple | list) else outs
-        wanted = ["", "", *r.node("Concat", [*batch, ints(r, given)], axis=0)]
+        stays = [n == o and f != 1 for n, o, f in zip(sizes, outs, factors, strict=True)]
+        if mode == "bicubic" and any(stays):  # which Resize copies, or not
+            return by_matrices(r, input, along)
+        scales = [_scale(*each) for each in zip(sizes, outs, factors, strict=True)]
     return r.node(
         "Resize",
-        [r.name(input), *wanted],
-        mode=modes[mode],
-        coordinate_transformation_mode="align_corners" if align_corners else "pytorch_half_pixel",
-        cubic_coeff_a=-0.75,
+        [r.name(input), "", r.constant(np.asarray([1.0, 1.0, *scales], np.float32))],
+        **_options(_WEIGHED[mode], False),
     )
+
+
+def _options(mode: str, align_corners: Any) -> dict[str, Any]:
+    transformation = "align_corners" if align_corners else "half_pixel"
+    return {
+        "mode": mode,
+        "coordinate_transformation_mode": transformation,
+        "cubic_coeff_a": -0.75,
+    }
+
+
+def _to_sizes(
+    r: Recorder, input: Any, size: Any, outs: Sequence[int], mode: str, align_corners: Any
+) -> list[str]:
+    (shape,) = r.node("Shape", [r.name(input)])
+    batch = r.node("Slice", [shape, ints(r, [0]), ints(r, [2])])
+    given = size if has_sizes(size) and isinstance(size, tuple | list) else outs
+    wanted = r.node("Concat", [*batch, ints(r, given)], axis=0)
+    return r.node("Resize", [r.name(input), "", "", *wanted], **_options(mode, align_corners))
+
+
+def _scale(size: int, out: int, factor: float) -> np.float32:
+    """Return a factor in float32, by which a size becomes another one.
+
+    It does in float32, as in ONNX Runtime, and in exact arithmetic, as in the standard's shapes.
+    """
+    if size == out:
+        return np.float32(1)
+    scale = np.float32(factor)
+    while size * float(scale) < out:
+        scale = np.nextafter(scale, np.float32(np.inf))
+    while np.float32(size) * scale >= np.float32(out + 1):
+        scale = np.nextafter(scale, np.float32(0))
+    return scale
 
 
 def _numbers(value: Any, rank: int) -> list[float]:
     return [float(v) for v in value] if isinstance(value, tuple | list) else [float(value)] * rank
 
 
-def _nearest(r: Recorder, input: Any, sizes: Sequence[int], outs: Sequence[int]) -> list[str]:
+def _nearest(
+    r: Recorder, input: Any, outs: Sequence[int], along: Callable[..., Tensor], size: Any
+) -> list[str]:
     """Repeat pixels; by a factor that is no whole number, by their indices, which are exact."""
-    if all(o % n == 0 for n, o in zip(sizes, outs, strict=True)):
-        factors = [1, 1, *(o // n for n, o in zip(sizes, outs, strict=True))]
+    sizes, rank = input.shape[2:], len(outs)
+    indices = []
+    for axis, n in enumerate(sizes):
+        # The dtype that places are computed in; of halves, indices are exact in float32 alone.
+        line = arange(n, dtype=float64 if input.dtype is float64 else float32)
+        shape = [1, 1, *(n if a == axis else 1 for a in range(rank))]
+        indices.append(along(axis, line.reshape(shape)).reshape(-1).to(int64).numpy())
+    factors = [len(index) // n for index, n in zip(indices, sizes, strict=True)]
+    repeats = [np.arange(n).repeat(f) for n, f in zip(sizes, factors, strict=True)]
+    if all(map(np.array_equal, indices, repeats)) and input.dtype is not float64:
         return r.node(
             "Resize",
-            [r.name(input), "", r.constant(np.asarray(factors, np.float32))],
+            [r.name(input), "", r.constant(np.asarray([1, 1, *factors], np.float32))],
             mode="nearest",
             coordinate_transformation_mode="asymmetric",
             nearest_mode="floor",
@@ -75,11 +145,44 @@ def _nearest(r: Recorder, input: Any, sizes: Sequence[int], outs: Sequence[int])
     if r.sizes_are_free:
         raise OnnxError(f"nearest from {tuple(sizes)} to {tuple(outs)} where sizes are free")
     names = [r.name(input)]
-    for axis, (n, o) in enumerate(zip(sizes, outs, strict=True), 2):
-        line = arange(n, dtype=float32).reshape(1, 1, n)
-        index = interpolate(line, size=o).reshape(-1).to(int64)
-        names = r.node("Gather", [*names, r.constant(index.numpy())], axis=axis)
+    for axis, (index, n) in enumerate(zip(indices, sizes, strict=True), 2):
+        if not np.array_equal(index, np.arange(n)):
+            names = r.node("Gather", [*names, r.constant(index)], axis=axis)
     return names
+
+
+def by_matrices(r: Recorder, input: Any, along: Callable[..., Tensor]) -> list[str]:
+    """Multiply each spatial axis of an image by a matrix: what ``along`` makes of an identity.
+
+    Of bytes each product is rounded and clipped, as `interpolate` does.
+    """
+    if r.sizes_are_free:
+        raise OnnxError(f"weights of {tuple(input.shape[2:])} pixels where sizes are free")
+    sizes, rank, is_bytes = list(input.shape[2:]), input.ndim - 2, not input.is_floating_point()
+    dtype = input.dtype if input.is_floating_point() else float32
+    names = [r.name(input)]
+    if is_bytes:
+        names = r.node("Cast", names, to=TensorProto.FLOAT)
+    for axis in reversed(range(rank)):
+        n = sizes[axis]
+        basis = eye(n, dtype=dtype).reshape(1, n, *(n if a == axis else 1 for a in range(rank)))
+        matrix = along(axis, basis).reshape(n, -1).numpy()  # (input, output)
+        if np.array_equal(matrix, np.eye(n)):
+            continue
+        sizes[axis] = matrix.shape[1]
+        if axis == rank - 1:
+            names = r.node("MatMul", [*names, r.constant(matrix)])
+        else:
+            flat = axis < rank - 2
+            if flat:
+                names = r.node("Reshape", [*names, ints(r, [0, 0, n, -1])])
+            names = r.node("MatMul", [r.constant(np.ascontiguousarray(matrix.T)), *names])
+            if flat:
+                names = r.node("Reshape", [*names, ints(r, [0, 0, *sizes])])
+        if is_bytes:
+            limits = [r.constant(np.float32(limit)) for limit in (0, 255)]
+            names = r.node("Clip", [*r.node("Round", names), *limits])
+    return r.node("Cast", names, to=TensorProto.UINT8) if is_bytes else names
 
 
 @translates("pad")

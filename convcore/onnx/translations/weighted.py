@@ -8,6 +8,7 @@ from convcore import Tensor
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.translation import (
     as_list,
+    ints,
     translates,
 )
 
@@ -71,13 +72,24 @@ def _conv_transpose(
     rank = weight.ndim - 2
     if input.ndim != weight.ndim:
         raise OnnxError("without a batch")
+    strides, before = as_list(stride, rank), as_list(padding, rank)
+    extra = as_list(output_padding, rank)
+    image, after = r.name(input), before
+    if any(e >= s for e, s in zip(extra, strides, strict=True)):
+        # ONNX Runtime takes no such output_padding: less is cut off, of an image padded with 0.
+        cut = [b - e for b, e in zip(before, extra, strict=True)]
+        more = [max(-(c // s), 0) for c, s in zip(cut, strides, strict=True)]
+        after = [c + m * s for c, m, s in zip(cut, more, strides, strict=True)]
+        extra = [0] * rank
+        if any(more):
+            (image,) = r.node("Pad", [image, ints(r, [0] * (rank + 4) + more)])
     return r.node(
         "ConvTranspose",
-        [r.name(each) for each in (input, weight, bias) if each is not None],
+        [image, *(r.name(each) for each in (weight, bias) if each is not None)],
         kernel_shape=list(weight.shape[2:]),
-        strides=as_list(stride, rank),
-        pads=as_list(padding, rank) * 2,
-        output_padding=as_list(output_padding, rank),
+        strides=strides,
+        pads=before + after,
+        output_padding=extra,
         dilations=as_list(dilation, rank),
         group=groups,
     )
