@@ -359,7 +359,6 @@ def test_a_given_factor_is_kept(tmp_path, rng):
         (lambda x: F.conv_transpose2d(x, convcore.ones(2, 1, 2, 2)), (2, 4, 4), "without a batch"),
         (lambda x: F.softmax(x, 0, dtype=convcore.float64), (3,), "dtype"),
         (lambda x: x.round(decimals=1), (3,), "decimals"),
-        (lambda x: F.softplus(x, threshold=2.0), (3,), "threshold"),
         (lambda x: x.argmax(keepdim=True), (3, 2), "keepdim"),
     ],
 )

@@ -100,9 +100,17 @@ def _selu(r: Recorder, y: Any, *, input: Any, **_: Any) -> list[str]:
 
 @translates("softplus")
 def _softplus(r: Recorder, y: Any, *, input: Any, beta: float, threshold: float) -> list[str]:
-    if beta != 1 or threshold < 20:
-        raise OnnxError(f"beta={beta}, threshold={threshold}")
-    return r.node("Softplus", [r.name(input)])
+    scaled = [r.name(input)]
+    if beta == 1:
+        result = r.node("Softplus", scaled)
+    else:
+        scale = r.constant(like(input, beta))
+        scaled = r.node("Mul", [*scaled, scale])
+        result = r.node("Div", [*r.node("Softplus", scaled), scale])
+    if threshold >= 20:  # where Softplus is the identity by itself
+        return result
+    above = r.node("Greater", [*scaled, r.constant(like(input, threshold))])
+    return r.node("Where", [*above, r.name(input), *result])
 
 
 @translates("threshold")

@@ -60,16 +60,19 @@ def _instance_norm(
     y: Any,
     *,
     input: Any,
+    running_mean: Any,
+    running_var: Any,
     weight: Any,
     bias: Any,
     eps: float,
     use_input_stats: bool,
     **_: Any,
 ) -> list[str]:
-    if not use_input_stats:
-        raise OnnxError("an instance norm by running statistics")
     size = input.shape[1]
     weights = [_filled(r, weight, input, size, 1.0), _filled(r, bias, input, size, 0.0)]
+    if not use_input_stats:
+        names = [r.name(input), *weights, r.name(running_mean), r.name(running_var)]
+        return r.node("BatchNormalization", names, epsilon=eps)
     return r.node("InstanceNormalization", [r.name(input), *weights], epsilon=eps)
 
 
