@@ -29,6 +29,7 @@ LONG = (
     "checkpoints.py --format=npz --count=40_000 --seed={seed}",
     "onnx_files.py --count=40_000 --seed={seed}",
     "onnx_graphs.py --count=20_000 --seed={seed}",
+    "onnx_resampling.py --count=50_000 --seed={seed}",
     "guided.py {folder}/checkpoints -runs=1_000_000 -max_len=4096",
     "guided_engine.py {folder}/engine -runs=1_000_000 -max_len=256",
     "functions.py --calls=100_000 --start={seed}000000",
@@ -50,6 +51,7 @@ LONG = (
 NEEDS = {
     **{"guided.py": "atheris", "guided_engine.py": "atheris", "programs.py": "torch"},
     **{"onnx_files.py": "onnx", "onnx_graphs.py": "onnx", "killed_ranks.py": "mpi4py"},
+    "onnx_resampling.py": "onnxruntime",
 }
 
 

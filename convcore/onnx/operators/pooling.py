@@ -93,8 +93,8 @@ def _flat_places(
         [(c < 0) | (c >= n) for c, n in zip(inside, windows.sizes, strict=True)]
     )
     if is_pad.any():
-        first = np.meshgrid(*map(_first_inside, *_ends(windows, places.shape)), indexing="ij")
-        inside = [np.where(is_pad, f, c) for f, c in zip(first, inside, strict=True)]
+        begins = np.meshgrid(*map(_first_inside, *_ends(windows, places.shape)), indexing="ij")
+        inside = [np.where(is_pad, b, c) for b, c in zip(begins, inside, strict=True)]
     step, strides, sizes = 1, {}, list(shape[2:])
     for axis in range(len(sizes)) if storage_order else reversed(range(len(sizes))):
         strides[axis] = step

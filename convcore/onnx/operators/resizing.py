@@ -88,12 +88,12 @@ def resize(
         raise OnnxError("Resize: neither scales nor sizes are given")
     region = [(_REAL(0), _REAL(1))] * len(which)
     if coordinate_transformation_mode == "tf_crop_and_resize" and roi is not None:
-        ends = [_REAL(r) for r in array_of(roi)]
-        _check_count("roi", ends, which * 2)
-        region = list(zip(ends[: len(which)], ends[len(which) :], strict=True))
+        both = [_REAL(r) for r in array_of(roi)]
+        _check_count("roi", both, which * 2)
+        region = list(zip(both[: len(which)], both[len(which) :], strict=True))
     plans = {
-        axis: _Axis(*plan, coordinate_transformation_mode)
-        for axis, *plan in zip(which, lengths, wanted, given, region, strict=True)
+        axis: _Axis(n, m, factor, ends, coordinate_transformation_mode)
+        for axis, n, m, factor, ends in zip(which, lengths, wanted, given, region, strict=True)
     }
     plans = {axis: plan for axis, plan in plans.items() if not plan.is_unchanged}
     if coordinate_transformation_mode != "tf_crop_and_resize" and (antialias or wanted == lengths):

@@ -69,9 +69,8 @@ def _interpolate(
         return by_matrices(r, input, along)
     if factors is None or align_corners:  # where the scale does not matter
         return _to_sizes(r, input, size, outs, _WEIGHED[mode], align_corners)
-    if r.sizes_are_free:
-        scales = factors
-    else:
+    scales: Sequence[Any] = factors
+    if not r.sizes_are_free:
         stays = [n == o and f != 1 for n, o, f in zip(sizes, outs, factors, strict=True)]
         if mode == "bicubic" and any(stays):  # which Resize copies, or not
             return by_matrices(r, input, along)
