@@ -52,6 +52,50 @@ def stepped(library, name, options, dtype="float64", steps=7):
     return parameters, optimizer
 
 
+def digest(library, name, options):
+    """Two sums of the parameters after seven steps with gradients that need no random numbers."""
+    values = [np.cos(1.7 * np.arange(n)).reshape(shape) for n, shape in ((6, (2, 3)), (1, ()))]
+    parameters = [library.from_numpy(array).requires_grad_() for array in values]
+    optimizer = getattr(library.optim, name)(parameters, **options)
+    for step in range(7):
+        for parameter, array in zip(parameters, values, strict=True):
+            # Signs and sizes change from step to step.
+            gradient = np.sin(2.3 * step + np.arange(1.0, array.size + 1)) * (step + 1)
+            parameter.grad = library.from_numpy(gradient.reshape(array.shape))
+        optimizer.step()
+    flat = np.concatenate([p.detach().numpy().reshape(-1) for p in parameters])
+    return flat.sum(), flat @ np.arange(1.0, flat.size + 1)
+
+
+# PyTorch 2.13's results of `digest`.
+EXPECTED = {
+    "Adadelta 0": (1.5476981507811, 7.083975830539035),
+    "Adadelta 1": (1.5483186187677243, 7.0817502810957915),
+    "Adagrad 0": (1.5459545154638477, 7.104116849699271),
+    "Adagrad 1": (1.5464383244560853, 7.08224676668099),
+    "Adamax 0": (1.5476919215901466, 7.089742024474321),
+    "Adamax 1": (1.5474271399395292, 7.087367243359557),
+    "NAdam 0": (1.5472960783968763, 7.085235110569423),
+    "NAdam 1": (1.5462405370206511, 7.080110813755004),
+    "RAdam 0": (1.549004625597919, 7.084608556038141),
+    "RAdam 1": (1.5483018625825724, 7.077296693334066),
+    "ASGD 0": (1.519330117286704, 6.936712658737803),
+    "ASGD 1": (1.4979652187945143, 6.838971880741048),
+    "Rprop 0": (1.5538206435029962, 7.2144934401626735),
+    "Rprop 1": (1.5847206435029961, 2.1542434401626744),
+    "Adafactor 0": (1.5533637011755301, 7.12800589843654),
+    "Adafactor 1": (0.7728420352375774, 2.2802306582304035),
+    "SGD 0": (1.5395398940109306, 7.044614068178785),
+    "SGD 1": (1.5466826618931548, 7.073545256670855),
+    "Adam 0": (1.5481393837497777, 7.08626629435974),
+    "Adam 1": (1.5506635634253843, 7.0883934468275545),
+    "AdamW 0": (1.548669297020274, 7.08859718959844),
+    "AdamW 1": (1.545527755474898, 7.074219062008984),
+    "RMSprop 0": (1.5182486818014844, 7.640968880195668),
+    "RMSprop 1": (1.4679298673598815, 7.0508656308352124),
+}
+
+
 def values(optimizer):
     """The state as plain numbers, and what each entry is."""
     states = optimizer.state_dict()["state"]
@@ -80,6 +124,13 @@ def test_steps_and_states_are_pytorchs(torch, name, options, dtype):
         assert state[entry][1] == kind
         np.testing.assert_allclose(state[entry][0], array, rtol, rtol)
     assert repr(ours[1]) == repr(theirs[1])
+
+
+@pytest.mark.parametrize("case", EXPECTED)
+def test_seven_steps_give_pytorchs_numbers(case):
+    number, name = int(case[-1]), case[:-2]
+    found = digest(convcore, name, (CASES | FUSED)[name][number])
+    np.testing.assert_allclose(found, EXPECTED[case], 1e-10)
 
 
 @pytest.mark.parametrize(("name", "options"), ALL)
@@ -221,6 +272,18 @@ def test_errors_are_pytorchs(torch, make):
             make(library, [library.ones(2, requires_grad=True)])
         told.append((caught.type, str(caught.value)))
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("make", BAD.values(), ids=BAD)
+def test_bad_options_are_refused(make):
+    with pytest.raises((ValueError, RuntimeError)):
+        make(convcore, [convcore.ones(2, requires_grad=True)])
+
+
+@pytest.mark.parametrize("name", [*CASES, *FUSED, "LBFGS", "Muon"])
+def test_learning_rate_that_is_no_number_is_refused(name):
+    with pytest.raises(TypeError, match="lr must be a number"):
+        getattr(optim, name)([convcore.ones(2, 2, requires_grad=True)], lr="x")
 
 
 def test_sparse_adam_says_that_gradients_are_dense():

@@ -33,16 +33,31 @@ def losses(library, steps=4, **options):
     return seen, optimizer, x
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"lr": 0.01},
-        {"lr": 0.003, "history_size": 3, "max_iter": 7},
-        {"line_search_fn": "strong_wolfe", "history_size": 5, "max_iter": 15},
-        {"line_search_fn": "strong_wolfe", "lr": 0.3, "max_iter": 15},
-        {"line_search_fn": "strong_wolfe", "max_eval": 4},
-    ],
-)
+OPTIONS = {
+    "short steps": {"lr": 0.01},
+    "short history": {"lr": 0.003, "history_size": 3, "max_iter": 7},
+    "Wolfe": {"line_search_fn": "strong_wolfe", "history_size": 5, "max_iter": 15},
+    "Wolfe, short steps": {"line_search_fn": "strong_wolfe", "lr": 0.3, "max_iter": 15},
+    "Wolfe, few evaluations": {"line_search_fn": "strong_wolfe", "max_eval": 4},
+}
+# PyTorch 2.13's number of evaluations, and the sum of logarithms of their losses.
+EXPECTED = {
+    "short steps": (80, 231.091108),
+    "short history": (28, 96.0547886),
+    "Wolfe": (58, -109.063038),
+    "Wolfe, short steps": (67, 73.5291793),
+    "Wolfe, few evaluations": (16, 26.3469097),
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_iterates_have_pytorchs_losses(case):
+    seen, _, _ = losses(convcore, **OPTIONS[case])
+    assert len(seen) == EXPECTED[case][0]
+    np.testing.assert_allclose(np.log(seen).sum(), EXPECTED[case][1], 1e-6)
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_losses_are_pytorchs(torch, options):
     (ours, mine, _), (theirs, other, _) = (losses(lib, **options) for lib in (convcore, torch))
     assert len(ours) == len(theirs)

@@ -53,6 +53,21 @@ def test_average_is_pytorchs(torch, options):
         np.testing.assert_allclose(ours[name], value, rtol=1e-5, err_msg=name)
 
 
+def test_exponential_averages_are_their_formula():
+    # From 1 to 2 and 6 by a decay of 0.75: 0.75 + 0.25 * 2 = 1.25, then 0.9375 + 0.25 * 6.
+    for options in (
+        {"avg_fn": swa_utils.get_ema_avg_fn(0.75)},
+        {"multi_avg_fn": swa_utils.get_ema_multi_avg_fn(0.75)},
+    ):
+        model = nn.Linear(1, 1, bias=False)
+        average = swa_utils.AveragedModel(model, **options)
+        for value in (1.0, 2.0, 6.0):
+            nn.init.constant_(model.weight, value)
+            average.update_parameters(model)
+        assert average.module.weight.item() == 2.4375
+        assert average.n_averaged.item() == 3
+
+
 def test_average_is_the_mean_of_all():
     model = nn.Linear(1, 1, bias=False)
     average = swa_utils.AveragedModel(model)
@@ -81,6 +96,7 @@ BAD = {
     "decay": lambda lib, o: lib.optim.swa_utils.get_ema_avg_fn(2.0),
     "decay of many": lambda lib, o: lib.optim.swa_utils.get_ema_multi_avg_fn(-1.0),
     "strategy": lambda lib, o: lib.optim.swa_utils.SWALR(o, 0.1, anneal_strategy="x"),
+    "whole epochs": lambda lib, o: lib.optim.swa_utils.SWALR(o, 0.1, anneal_epochs=1.5),
     "epochs": lambda lib, o: lib.optim.swa_utils.SWALR(o, 0.1, anneal_epochs=-1),
     "rates": lambda lib, o: lib.optim.swa_utils.SWALR(o, [0.1, 0.2]),
     "both": lambda lib, o: lib.optim.swa_utils.AveragedModel(net(lib), None, min, min),
@@ -101,6 +117,13 @@ def test_errors_are_pytorchs(torch, make):
             make(library, optimizer)
         told.append((caught.type, str(caught.value)))
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("make", BAD.values(), ids=BAD)
+def test_bad_options_are_refused(make):
+    optimizer = convcore.optim.SGD([convcore.ones(1, requires_grad=True)], momentum=0.5)
+    with pytest.raises((ValueError, AssertionError)):
+        make(convcore, optimizer)
 
 
 @pytest.mark.parametrize("factor", [1, 2, 3])
