@@ -456,3 +456,34 @@ def test_a_matrix_and_a_weight_of_no_channels_are_refused_in_pytorchs_words(torc
         return getattr(lib.nn.functional, name)(x, weight)
 
     same_error(torch, function, np.ones((4, 2), "f"))
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_weights_and_inputs_of_another_rank_are_refused(rank):
+    convolve = getattr(maps, f"conv{rank}d")
+    right = convcore.ones(1, 1, *[3] * rank)
+    for wrong in (convcore.ones(1, *[3] * (rank - 1)), convcore.ones(1, 1, 1, *[3] * rank)):
+        with pytest.raises(RuntimeError):
+            convolve(right, wrong)
+        with pytest.raises(RuntimeError):
+            convolve(wrong, right)
+
+
+def test_convolution_of_no_channels_in_groups_is_the_bias():
+    x, w = convcore.ones(2, 0, 5, 4), convcore.ones(4, 0, 3, 3)
+    y = maps.conv2d(x, w, convcore.arange(4.0), groups=2)
+    assert tuple(y.shape) == (2, 4, 3, 2)
+    assert (y == convcore.arange(4.0).reshape(1, 4, 1, 1)).all()
+
+
+def test_second_derivatives_of_a_half_convolution_are_half(rng):
+    x, w, b = (
+        convcore.from_numpy(rng.standard_normal(shape).astype(np.float16)).requires_grad_()
+        for shape in ((2, 3, 5, 5), (4, 3, 3, 3), (4,))
+    )
+    y = maps.conv2d(x, w, b)
+    firsts = convcore.autograd.grad((y * y).sum(), (x, w, b), create_graph=True)
+    assert {g.dtype for g in firsts} == {convcore.float16}
+    total = sum((g * g).sum() for g in firsts)
+    seconds = convcore.autograd.grad(total, (x, w, b))
+    assert {g.dtype for g in seconds} == {convcore.float16}

@@ -464,3 +464,26 @@ def test_no_channels(training):
     assert y.shape == x.shape
     y.sum().backward()
     assert x.grad.shape == x.shape
+
+
+@pytest.mark.parametrize("shape", [(3, 200, 5, 4), (3, 6, 40, 30)], ids=["channels", "pixels"])
+@pytest.mark.parametrize("name", ["batch_norm", "instance_norm", "group_norm"])
+def test_gradients_are_the_same_in_both_formats_of_many_channels_and_images(name, shape, rng):
+    # Means and sizes differ from channel to channel and from image to image.
+    array = rng.standard_normal(shape) * (1 + np.arange(shape[1]).reshape(1, -1, 1, 1))
+    array = array + np.arange(3.0).reshape(3, 1, 1, 1) * 7 + np.arange(shape[1]).reshape(-1, 1, 1)
+    weight, bias, given = (rng.standard_normal(size) for size in (shape[1], shape[1], shape))
+    found = []
+    for memory_format in (convcore.contiguous_format, convcore.channels_last):
+        x, w, b = (convcore.from_numpy(a).requires_grad_() for a in (array, weight, bias))
+        y = x.contiguous(memory_format=memory_format)
+        if name == "group_norm":
+            y = F.group_norm(y, 2, w, b)
+        elif name == "instance_norm":
+            y = F.instance_norm(y, weight=w, bias=b)
+        else:
+            y = F.batch_norm(y, None, None, w, b, training=True)
+        y.backward(convcore.from_numpy(given).contiguous(memory_format=memory_format))
+        found.append([y.detach().numpy(), x.grad.numpy(), w.grad.numpy(), b.grad.numpy()])
+    for plain, moved in zip(*found, strict=True):
+        np.testing.assert_allclose(moved, plain, 1e-9, 1e-9)

@@ -252,3 +252,20 @@ def test_adaptive_pooling_of_nothing_is_refused(lib):
             pool(x, (0, 2)).sum().backward()
     with pytest.raises(RuntimeError, match="Expected input to have non-zero size for non-batch"):
         F.adaptive_max_pool2d(lib.ones(1, 0, 4, 5), 2)
+
+
+def test_adaptive_pools_of_one_image_and_with_indices(rng):
+    array = rng.standard_normal((2, 3, 8, 6))
+    x = convcore.from_numpy(array)
+    means = functions.adaptive_avg_pool2d(x[0], 1)
+    np.testing.assert_allclose(means.numpy(), array[0].mean((1, 2), keepdims=True))
+    np.testing.assert_allclose(
+        functions.adaptive_avg_pool2d(x, 1).numpy(), array.mean((2, 3), keepdims=True)
+    )
+    blocks = array.reshape(2, 3, 2, 4, 2, 3).max((3, 5))
+    values, indices = functions.adaptive_max_pool2d(x, 2, return_indices=True)
+    assert np.array_equal(values.numpy(), blocks)
+    assert np.array_equal(functions.adaptive_max_pool2d(x, 2).numpy(), blocks)
+    flat = array.reshape(2, 3, -1)
+    taken = np.take_along_axis(flat, indices.numpy().reshape(2, 3, -1), 2)
+    assert np.array_equal(taken.reshape(blocks.shape), blocks)

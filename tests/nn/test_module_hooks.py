@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import convcore
+from convcore import nn
 
 
 @pytest.fixture
@@ -1090,3 +1091,28 @@ def test_leaf_that_requires_grad_may_not_be_changed_by_a_hooked_module():
     net.register_full_backward_hook(lambda *args: None)
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used"):
         net(leaf(convcore, 1.0))
+
+
+def test_full_and_legacy_backward_hooks_of_all_modules_exclude_each_other():
+    full = nn.modules.module.register_module_full_backward_hook
+    legacy = nn.modules.module.register_module_backward_hook
+    for first, second in ((full, legacy), (legacy, full)):
+        handle = first(lambda *args: None)
+        try:
+            first(lambda *args: None).remove()
+            with pytest.raises(RuntimeError, match="Cannot use both"):
+                second(lambda *args: None)
+        finally:
+            handle.remove()
+
+
+def test_full_backward_hook_of_all_modules_sees_the_gradients_of_inputs():
+    log = []
+    handle = nn.modules.module.register_module_full_backward_hook(
+        lambda module, gi, go: log.append(plain((gi, go)))
+    )
+    try:
+        nn.Identity()(convcore.ones(1, requires_grad=True)).mul(3).backward()
+    finally:
+        handle.remove()
+    assert log == [(([3.0],), ([3.0],))]
