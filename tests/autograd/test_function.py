@@ -722,11 +722,13 @@ def test_once_differentiable_refuses_to_be_differentiated_again(lib):
     assert x.grad.tolist() == [6.0]
     (first,) = lib.autograd.grad(apply(x) * x, x, create_graph=True)
     assert first.tolist() == [27.0]
+    (constant,) = lib.autograd.grad(apply(x), x, create_graph=True)
+    assert not constant.requires_grad
     with pytest.raises(
         RuntimeError, match="differentiate twice a function that was marked with @o"
     ):
         first.backward()
-    assert modes == [False, False]
+    assert modes == [False, False, False]
 
 
 # Lifetimes

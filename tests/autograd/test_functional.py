@@ -162,6 +162,23 @@ def test_mistakes_are_told_in_the_words_of_pytorch(torch, rng, name):
     assert texts[0] == texts[1]
 
 
+@pytest.mark.parametrize("name", CALLS)
+def test_mistakes_are_refused(name):
+    with pytest.raises((TypeError, RuntimeError)):
+        CALLS[name](functional, convcore.tensor([1.0, 2.0, 3.0], dtype=convcore.float64))
+
+
+def test_strict_accepts_a_derivative_that_depends_on_the_input():
+    x = convcore.tensor([1.0, 2.0], dtype=convcore.float64)
+    hessian = functional.hessian(lambda x: (x * x * x).sum(), x, strict=True)
+    np.testing.assert_allclose(hessian.numpy(), [[6.0, 0.0], [0.0, 12.0]])
+
+
+def test_hessian_of_a_line_is_zero():
+    x = convcore.tensor([1.0, 2.0], dtype=convcore.float64)
+    assert not functional.hessian(lambda x: x.sum(), x).any()
+
+
 def test_forward_mode_is_refused():
     x = convcore.ones(2)
     with pytest.raises(NotImplementedError, match="reverse-mode"):

@@ -138,6 +138,11 @@ def test_gradcheck_finds_a_backward_that_is_not_multiplied():
         gradcheck(constant, x)
 
 
+def test_gradcheck_compares_the_dtypes_of_gradients():
+    assert gradcheck(lambda x: x * 2, point(2), check_grad_dtypes=True)
+    assert gradgradcheck(lambda x: x * x, point(2), check_grad_dtypes=True)
+
+
 def test_gradcheck_finds_a_backward_that_differs_from_run_to_run():
     runs = iter(range(1000))
     noisy = with_backward(lambda grad: grad * (2 + 1e-8 * next(runs)))
