@@ -24,7 +24,7 @@ TENSORS = " ".join(
 )
 # From the ground up. A room is a string; where several files make one room, they share the string.
 FLOORS = (
-    ("_forks",),
+    ("_forks", "_pyinstaller"),
     ("kernels",),
     ("engine",),
     (f"{TENSORS} random",),
