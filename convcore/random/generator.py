@@ -231,7 +231,8 @@ def _box_muller(uniform: np.ndarray) -> np.ndarray:
 
 
 default_generator = Generator()
-free_in_child(np.random.get_bit_generator().lock)  # NumPy's default, which workers seed
+_numpys: Any = np.random  # its default generator, which workers seed
+free_in_child(_numpys.get_bit_generator().lock)
 default_generator.seed()
 
 
