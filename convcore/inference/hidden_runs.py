@@ -35,7 +35,7 @@ _PROCESS_WIDE = ("logging", "threading", "concurrent", "multiprocessing", "async
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), np.generic, np.dtype)
 _MISSING = object()
 # The generators of Python and NumPy that have no object of their own.
-_GENERATORS = (random._inst, np.random.mtrand._rand)  # type: ignore[attr-defined]
+_GENERATORS = (random._inst, np.random.mtrand._rand)
 # The attributes of a tensor that say what it is; others say how it came about.
 _TENSOR_SLOTS = ("_array", "_grad", "_requires_grad")
 # Compiled functions whose effects or results lie outside the process's memory.
@@ -124,7 +124,7 @@ class State:
         elif isinstance(value, Generator | random.Random | np.random.RandomState):
             self._save(_restored_generator, value, _draws_of(value))
         elif isinstance(value, np.random.Generator | np.random.BitGenerator):
-            bits = getattr(value, "bit_generator", value)
+            bits: Any = getattr(value, "bit_generator", value)
             self._save(_restored_bits, bits, bits.state)
         elif hasattr(value, "__next__") and not isinstance(value, io.IOBase):
             raise UnrepeatableError(f"its code can reach a {type(value).__name__}")

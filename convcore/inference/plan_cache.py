@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -212,7 +212,9 @@ class PlanCache:
                 raise UnplannedError("what is done does not show in the graph")
             forget_packed(self._model)  # of the net's own runs, which may be packed otherwise
             array = input._array
-            ops.input._array = _Layout(array.shape, array.strides, array.dtype, array.size)
+            ops.input._array = cast(
+                np.ndarray, _Layout(array.shape, array.strides, array.dtype, array.size)
+            )
             return kind
 
     def _is_right(self, plan: Plan, input: Tensor) -> bool:

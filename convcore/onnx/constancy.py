@@ -49,11 +49,11 @@ def check_constants(recorder: Recorder, inputs: Inputs, call: Any, random_state:
         return  # a net that is another at its first call
     for (module, one), (_, other) in zip(recorder.taken, again.taken, strict=False):
         if one.tobytes() != other.tobytes():
-            error = OnnxError(
+            unseen = OnnxError(
                 f"module {module!r} cannot be exported: it uses what a function that has no "
                 "translation to ONNX, and is not seen, computes from the input"
             )
-            raise hinted(error, "what is called as torch.f(x), F.f(x) or x.f() is seen")
+            raise hinted(unseen, "what is called as torch.f(x), F.f(x) or x.f() is seen")
 
 
 def _other(value: Tensor) -> Tensor:

@@ -273,8 +273,10 @@ def _regular(
         counts = np.minimum(end, a.size + pad) - np.maximum(start, -pad)
         windows.append((a.size, np.maximum(start, 0), np.minimum(end, a.size), counts))
     if any(a.out * a.kernel > _MAX_TAPS for a in axes):
-        counts = [np.ones(len(each[-1])) if override is not None else each[-1] for each in windows]
-        return LongWindows(axes, counts, 1.0 if override is None else override, dtype, back)
+        divisors: list[np.ndarray] = [
+            np.ones(len(each[-1])) if override is not None else each[-1] for each in windows
+        ]
+        return LongWindows(axes, divisors, 1.0 if override is None else override, dtype, back)
     return _averaging(windows, override, dtype, back)
 
 

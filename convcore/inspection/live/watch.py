@@ -46,7 +46,9 @@ class Watch(Restoring):
         self._is_open = True
         if self._view is not None:
             self._view.open()
-        self._shown = self._show or self._view.show
+            self._shown = self._view.show
+        else:
+            self._shown = self._show
         self._training.open()
         return self
 

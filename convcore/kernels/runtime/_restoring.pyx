@@ -16,10 +16,10 @@ def undo(tuple calls):
     A call that raises is repeated, up to four times: a signal may have interrupted it.  The first
     error is raised when all calls are done.
     """
-    cdef int attempt
+    cdef int _attempt
     first = None
     for function, arguments in calls:
-        for attempt in range(MAX_ATTEMPTS):
+        for _attempt in range(MAX_ATTEMPTS):
             try:
                 function(*<tuple> arguments)
                 break
