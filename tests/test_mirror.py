@@ -47,3 +47,8 @@ def test_a_file_without_tests_is_missed(tmp_path):
     assert not has_tests(file)
     file.write_text("import math\n\n\ndef test_it():\n    pass\n", encoding="utf-8")
     assert has_tests(file)
+
+
+def test_scripts_of_the_fuzzers_have_other_names_than_helpers():
+    names = [{file.name for file in (TESTS / room).glob("*.py")} for room in ("fuzz", "helpers")]
+    assert not names[0] & names[1]  # both folders are on sys.path once a script has run

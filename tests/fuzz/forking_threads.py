@@ -1,7 +1,7 @@
 """Fork while other threads are anywhere in the library: each child must go on.
 
-    python tests/fuzz/forks.py --count=2000        threads in public functions
-    python tests/fuzz/forks.py --imports=200       threads that use a name for the first time
+    python tests/fuzz/forking_threads.py --count=2000   threads in public functions
+    python tests/fuzz/forking_threads.py --imports=200  threads that use a name for the first time
 
 Each child does what the threads were doing, and is killed if it takes too long.
 """
