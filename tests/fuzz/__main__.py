@@ -40,7 +40,7 @@ LONG = (
     "in_place.py --tries=4_00",
     "far_values.py --tries=1_00",
     "programs.py --count=10_000 --seed={seed}000000",
-    "forks.py --count=2_000 --imports=1_00 --seed={seed}",
+    "forking_threads.py --count=2_000 --imports=1_00 --seed={seed}",
     "kills.py --count=3_00 --seed={seed}",
     "killed_runs.py --count=1_00 --seed={seed}",
     "killed_ranks.py --count=5_0 --seed={seed}",
