@@ -141,6 +141,7 @@ def test_a_caller_near_the_recursion_limit_gets_its_own_error(tmp_path):
     assert seen == {RecursionError}
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 def test_a_file_of_pytorch_0_3_is_read(torch, monkeypatch):
     def reduced(tensor, protocol):
         place = (tensor.storage(), tensor.storage_offset(), tuple(tensor.size()), tensor.stride())
@@ -148,9 +149,8 @@ def test_a_file_of_pytorch_0_3_is_read(torch, monkeypatch):
 
     file = io.BytesIO()
     monkeypatch.setattr(torch.Tensor, "__reduce_ex__", reduced)
-    with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
-        torch.save(OrderedDict(a=torch.arange(6.0).view(2, 3)), file,
-                   _use_new_zipfile_serialization=False)  # fmt: skip
+    written = OrderedDict(a=torch.arange(6.0).view(2, 3))
+    torch.save(written, file, _use_new_zipfile_serialization=False)
     assert b"_rebuild_tensor\n" in file.getvalue()
     file.seek(0)
     assert convcore.load(file)["a"].tolist() == [[0, 1, 2], [3, 4, 5]]
