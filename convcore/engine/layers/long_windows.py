@@ -25,7 +25,13 @@ def window_sums(x: Array, first: int, stride: int, out: int, k: int) -> Array:
 
     Window j is [first + j*stride, first + j*stride + k), j < out; first may be negative.
     """
+    # Zeros that every window begins or ends with cost nothing, however many there are.
+    before = max(0, -first - (out - 1) * stride)
+    first, k = first + before, k - before
+    k -= max(0, first + k - x.shape[-1])
     length = (out - 1) * stride + k
+    if k <= 0:
+        return np.zeros((*x.shape[:-1], out), x.dtype)
     blocks = np.zeros((*x.shape[:-1], length), x.dtype)
     low, high = max(first, 0), min(first + length, x.shape[-1])
     if low < high:

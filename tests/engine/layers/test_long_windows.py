@@ -94,3 +94,16 @@ def test_a_long_line_takes_neither_seconds_nor_tables():
     tracemalloc.stop()
     np.testing.assert_allclose(y, 1, rtol=1e-5)
     np.testing.assert_allclose(grads.sum(), y.size, rtol=1e-5)
+
+
+@pytest.mark.parametrize("stride", [1, 3])
+@pytest.mark.parametrize("first, k", [(-9, 4), (-5, 7), (-4, 30), (2, 4), (4, 2**40), (5, 3)])
+@pytest.mark.parametrize("far", [0, 2**40])
+def test_zeros_that_all_windows_begin_or_end_with_take_no_memory(first, k, stride, far):
+    x = np.arange(1.0, 6)
+    starts = first + stride * np.arange(4)
+    sums = [x[max(start, 0) : max(start + k, 0)].sum() for start in starts.tolist()]
+    if far and starts[-1] > 0:  # then a longer window would begin with elements
+        far = 0
+    found = window_sums(x, first - far, stride, 4, k + far)
+    np.testing.assert_array_equal(found, sums)
