@@ -119,6 +119,19 @@ def compile_flags(compiler_type):
     return [*flags, "-fno-plt"] if sys.platform.startswith("linux") else flags
 
 
+# Modules whose loops over elements are the microkernels': small is as fast, and the wheel lighter.
+HANDING_ON = (
+    "_clip_grad", "_depthwise_float", "_elementwise", "_few_channels", "_few_channels_input",
+    "_few_channels_weight", "_indirect_weight", "_kernel", "_max_pool", "_optimizers",
+    "_separable", "_softmax",
+)  # fmt: skip
+
+
+def is_small(module):
+    """Whether a module is compiled for size: its name, from convcore on."""
+    return ".runtime." in module or module.rpartition(".")[2] in HANDING_ON
+
+
 def link_flags(compiler_type):
     """Flags for the linker: release builds carry no symbol table."""
     if DEBUG:
@@ -351,8 +364,7 @@ class BuildKernels(build_ext):
         openmp_compile, openmp_link = openmp_flags(compiler)
         for extension in self.extensions:
             flags = compile_flags(compiler.compiler_type) + openmp_compile
-            # Modules of `runtime` hand work on and loop over no elements: small is as fast.
-            if compiler.compiler_type == "unix" and not DEBUG and ".runtime." in extension.name:
+            if compiler.compiler_type == "unix" and not DEBUG and is_small(extension.name):
                 flags = [*flags, "-Os"]
             extension.extra_compile_args = flags
             extension.extra_link_args = link_flags(compiler.compiler_type) + openmp_link
