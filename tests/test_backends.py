@@ -8,6 +8,14 @@ import convcore
 from convcore import backends, cuda
 
 
+@pytest.fixture(autouse=True)
+def default_precisions():
+    """Start and end with the precisions of a new process, whatever tests before this one set."""
+    backends.mkldnn.conv.fp32_precision = backends.mkldnn.matmul.fp32_precision = "none"
+    yield
+    backends.mkldnn.conv.fp32_precision = backends.mkldnn.matmul.fp32_precision = "none"
+
+
 def test_there_is_no_cuda_and_seeding_it_does_nothing():
     assert not cuda.is_available() and cuda.device_count() == 0 and not cuda.is_initialized()
     convcore.manual_seed(1)
