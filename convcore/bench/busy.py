@@ -47,9 +47,8 @@ class Load:
     def __str__(self) -> str:
         if not self.count:
             return "nothing"
-        return f"{self.count} {self.kind}" + ("es" if self.kind == SPINNING else "") * (
-            self.count > 1
-        )
+        many = {SPINNING: "busy processes", TRAINING: "trainings with convcore"}
+        return f"{self.count} {many[self.kind] if self.count > 1 else self.kind}"
 
 
 QUIET = Load(SPINNING, 0)
