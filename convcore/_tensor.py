@@ -610,10 +610,10 @@ def complete() -> None:
     importlib.import_module("convcore.functions")
 
 
-def _rebuild(cls: type, array: np.ndarray, requires_grad: bool, attributes: dict) -> Tensor:
-    """Restore a pickled tensor."""
+def _rebuild(cls: type, array: Any, requires_grad: bool, attributes: dict) -> Tensor:
+    """Restore a pickled tensor, or make what copy.copy does, which passes the handle itself."""
     complete()  # in a process that has only loaded a pickle, nobody else would
-    tensor = wrap(array, cls)
+    tensor = wrap(array.array if isinstance(array, shared.Handle) else array, cls)
     tensor._requires_grad = requires_grad
     tensor.__dict__.update(attributes)
     return tensor

@@ -180,7 +180,7 @@ def test_more_than_2_gib_are_read_in_the_datas_memory(tmp_path):
     with (tmp_path / "w.bin").open("wb") as file:
         file.truncate(4 * n_bytes)  # sparse
     done = subprocess.run(
-        [sys.executable, "-c", _LARGE, path], capture_output=True, text=True, check=False
+        [sys.executable, "-P", "-c", _LARGE, path], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) * 1024 < 4.3 * n_bytes + (300 << 20)
