@@ -45,6 +45,7 @@ LONG = (
     "killed_runs.py --count=1_00 --seed={seed}",
     "killed_ranks.py --count=5_0 --seed={seed}",
     "interrupts.py --count=1_000 --seed={seed}",
+    "instruction_interrupts.py --most=10_00 --seed={seed}",
     "memory.py --long",
     "growth.py --iterations=10_000",
 )
