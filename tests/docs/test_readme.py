@@ -24,6 +24,7 @@ SHORT = {
 # What runs the others; "nothing" for what takes minutes of a quiet machine.
 ELSEWHERE = {
     "bash .ci/run": "CI itself",
+    "convcore bench --busy": "tests/bench/test_busy.py",
     "convcore bench --nets": "nothing",
     "convcore bench --quick": ".ci/run",
     "convcore bench --suite overhead": ".ci/run",

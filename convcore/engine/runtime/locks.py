@@ -8,9 +8,8 @@ import os
 # from beginning, for who holds a lock may begin one.
 import convcore.engine.runtime.threads  # noqa: F401
 from convcore import _forks
-from convcore._forks import free_in_child, process_lock
-
-__all__ = ["free_in_child", "process_lock"]
+from convcore._forks import free_in_child as free_in_child
+from convcore._forks import process_lock as process_lock
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
