@@ -19,7 +19,7 @@ from convcore import _forks
 from convcore.engine.runtime.locks import process_lock
 
 PACKAGE = Path(convcore.__file__).parent
-SCRIPT = Path(__file__).resolve().parent / "fuzz" / "forks.py"
+SCRIPT = Path(__file__).resolve().parent / "fuzz" / "forking_threads.py"
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 

@@ -261,8 +261,6 @@ class DistributedDataParallel(Module):
         RuntimeError
             The wrapper has ``shards``, or a SyncBatchNorm, which all processes have to call.
         """
-        if self.shards is not None or any(isinstance(m, SyncBatchNorm) for m in self.modules()):
-            raise RuntimeError("join() works neither with shards nor with SyncBatchNorm")
         uneven = Uneven(divide_by_initial_world_size, throw_on_early_termination)
         return _Joined(self, uneven, enable)
 
@@ -356,7 +354,12 @@ class _Joined(Ending):
         self._wrapper, self._uneven, self._finishes = wrapper, uneven, finishes
 
     def _back(self) -> Calls:
-        return ((vars(self._wrapper).__setitem__, ("_uneven", None)),)
+        wrapper = self._wrapper
+        if wrapper.shards is not None or any(
+            isinstance(module, SyncBatchNorm) for module in wrapper.modules()
+        ):
+            raise RuntimeError("join() works neither with shards nor with SyncBatchNorm")
+        return ((vars(wrapper).__setitem__, ("_uneven", None)),)
 
     def _enter(self) -> None:
         self._wrapper._uneven = self._uneven

@@ -14,7 +14,7 @@ class profile(_profile):
 
     def __new__(cls, enabled: bool = True, **options: Any) -> Any:
         """Make it; whatever the options are."""
-        return object.__new__(cls)
+        return super().__new__(cls)
 
     def __init__(self, enabled: bool = True, *, use_cuda: bool = False, **options: Any) -> None:
         super().__init__(use_cuda=use_cuda)
