@@ -250,7 +250,7 @@ def spin(until: Callable[[], bool]) -> None:
 
 
 def train(until: Callable[[], bool]) -> None:
-    """Train a small net over and over, as somebody else's job on the machine."""
+    """Train a small net until told to stop."""
     import convcore
     from convcore import nn
 

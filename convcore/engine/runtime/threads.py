@@ -102,9 +102,9 @@ class Spin(NamedTuple):
 def spin_settings(variables: Mapping[str, str], has_quota: bool) -> Spin:
     """Return how threads wait: as the user's OpenMP variables say, else for a short time.
 
-    GOMP_SPINCOUNT comes first, then OMP_WAIT_POLICY, then KMP_BLOCKTIME (in ms, or with a unit),
-    which all keep the meaning that they have for OpenMP runtimes; others' values are ignored, as
-    those runtimes do. With a CPU quota nobody spins: waiting would count against it.
+    GOMP_SPINCOUNT has precedence over OMP_WAIT_POLICY, and that over KMP_BLOCKTIME (in ms, or with
+    a unit). They mean what they mean for OpenMP runtimes; invalid values are ignored. With a CPU
+    quota threads do not spin, because waiting would count against the quota.
 
     Parameters
     ----------
