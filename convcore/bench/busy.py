@@ -1,9 +1,9 @@
 """Benchmark on a busy machine: nets and small layers while other processes take the processors.
 
-Each figure comes from a fresh worker process, because a process may be slow or fast for as long as
-it lives, by where the system placed its threads; the worst trial counts.  The load is made by
-processes of our own: ``python -m convcore.bench.busy KIND SECONDS``.  They end by themselves after
-a time, and when the process that started them is gone.
+Each figure comes from a new worker process, because the system may place a process's threads well
+or badly for as long as it lives; the slowest trial counts.  The load consists of processes that
+this module starts: ``python -m convcore.bench.busy KIND SECONDS``.  They end after that time, and
+when their parent process has ended.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ START_SECONDS, TRIAL_SECONDS = 3.0, 1.0
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Other processes: how many of which kind."""
+    """Other processes on the machine: their number and kind."""
 
     kind: str
     count: int
@@ -57,7 +57,7 @@ LOADS = (QUIET, *(Load(SPINNING, n) for n in (1, 2, 4)), Load(TRAINING, 1), Load
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is timed, and the libraries that can do it besides convcore."""
+    """A call that is timed, and the libraries besides convcore that can make it."""
 
     name: str
     build: Callable[[Peer, Path], Callable[[], Any]]
@@ -65,15 +65,15 @@ class Workload:
 
 
 def _eager(net: str, task: str) -> Callable[[Peer, Path], Callable[[], Any]]:
-    """Return the builder of a net as people write it: a module, run layer by layer."""
+    """Return the builder of a net that is called layer by layer, without optimisation."""
 
     def build(peer: Peer, folder: Path) -> Callable[[], Any]:
-        library, found = peer.library, nets.own_net(net)
-        model = nets.make_net(library, found)
-        x = library.from_numpy(nets.pictures(found, task))
+        library, description = peer.library, nets.own_net(net)
+        model = nets.make_net(library, description)
+        x = library.from_numpy(nets.pictures(description, task))
         model.train(task == nets.TRAIN)
         if task == nets.TRAIN:
-            return nets.training_step(library, found, model, x)
+            return nets.training_step(library, description, model, x)
 
         def run() -> Any:
             with library.no_grad():
@@ -118,9 +118,9 @@ WORKLOADS = (
 )
 
 
-def workload(name: str) -> Workload:
+def workload_named(name: str) -> Workload:
     """Return the workload of that name."""
-    return next(one for one in WORKLOADS if one.name == name)
+    return next(workload for workload in WORKLOADS if workload.name == name)
 
 
 @dataclass
@@ -143,7 +143,7 @@ class Row:
 
     def as_data(self) -> dict[str, Any]:
         """Return the row for a JSON file."""
-        trials = {str(load): found for load, found in self.trials.items()}
+        trials = {str(load): medians for load, medians in self.trials.items()}
         return {
             "workload": self.workload,
             "library": self.peer,
@@ -163,9 +163,9 @@ class Effort(Guess):
     def rows(self) -> list[Row]:
         """Return a row for each workload and library, still empty."""
         return [
-            Row(one.name, peer)
-            for one in WORKLOADS
-            for peer in (OURS, *(peer for peer in self.peers if peer in one.peers))
+            Row(workload.name, peer)
+            for workload in WORKLOADS
+            for peer in (OURS, *(peer for peer in self.peers if peer in workload.peers))
         ]
 
     @property
@@ -182,7 +182,7 @@ class Effort(Guess):
 
 @contextmanager
 def running(load: Load, environment: Mapping[str, str]) -> Iterator[None]:
-    """Run a load's processes meanwhile; they are killed at the end, however it comes."""
+    """Context manager: run a load's processes, and kill them at the end, errors included."""
     with ExitStack() as stack:
         for _ in range(load.count):
             process = subprocess.Popen(
@@ -244,13 +244,13 @@ def measure(
 
 
 def spin(until: Callable[[], bool]) -> None:
-    """Use one processor until told to stop."""
+    """Keep one processor busy until a condition holds."""
     while not until():
         sum(range(20_000))
 
 
 def train(until: Callable[[], bool]) -> None:
-    """Train a small net until told to stop."""
+    """Train a small net until a condition holds."""
     import convcore
     from convcore import nn
 
@@ -267,7 +267,7 @@ def train(until: Callable[[], bool]) -> None:
 
 
 def main() -> None:
-    """Be one process of a load: ``busy`` or ``training``, for so many seconds at most."""
+    """Run one process of a load: ``busy`` or ``training``, and the seconds it may take."""
     kind, seconds = sys.argv[1:]
     parent, end = os.getppid(), time.monotonic() + float(seconds)
     work = {"busy": spin, "training": train}[kind]

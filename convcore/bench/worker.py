@@ -143,21 +143,21 @@ class Worker:
 
     def prepare_workload(self, name: str, folder: str) -> None:
         """Make a workload of the busy machine the only call, and call it twice."""
-        from convcore.bench.busy import workload
+        from convcore.bench.busy import workload_named
 
-        call = workload(name).build(self.peer, Path(folder))
+        call = workload_named(name).build(self.peer, Path(folder))
         self.calls = {ONLY: call}
         call(), call()
 
     def time_for(self, seconds: float) -> list[float]:
         """Call for about that long, at least three times; return the seconds of each call."""
-        call, found = self._call(ONLY), []
+        call, times = self._call(ONLY), []
         end = time.perf_counter() + seconds
-        while len(found) < 3 or time.perf_counter() < end:
+        while len(times) < 3 or time.perf_counter() < end:
             start = time.perf_counter()
             call()
-            found.append(time.perf_counter() - start)
-        return found
+            times.append(time.perf_counter() - start)
+        return times
 
     def calibrate(self, format: str = ONLY) -> None:
         """Decide how often a sample repeats a format's call."""

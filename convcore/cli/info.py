@@ -111,7 +111,7 @@ def _waiting(own_pool: bool) -> str:
 
     if not own_pool:
         return "by the compiler's OpenMP runtime: on a busy machine set OMP_WAIT_POLICY=passive"
-    spin = threads.spin_settings(os.environ, cpus.has_throttled_quota())
+    spin = threads.spin_settings(os.environ, cpus.has_cpu_quota())
     if not spin.idle:
         return "in convcore's own pool: idle threads sleep at once"
     if spin.idle >= threads.FOREVER:

@@ -45,17 +45,18 @@ BINDING_VARIABLES = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AF
 
 
 def process_affinity() -> set[int]:
-    """Return the CPUs that the process may use; an empty set where the system does not tell.
+    """Return the CPUs that the process may use; an empty set where the system does not say.
 
-    They are the calling thread's, and with a variable set by which another library's OpenMP runtime
-    may have bound that thread, also those that the runtime shares out.
+    These are the calling thread's CPUs.  With a binding variable set, another library's OpenMP
+    runtime may have bound that thread to one of them; then the CPUs of the runtime's places are
+    added.
     """
     if not hasattr(os, "sched_getaffinity"):
         return set()
-    found = os.sched_getaffinity(0)
+    cpus = os.sched_getaffinity(0)
     if any(os.environ.get(name) for name in BINDING_VARIABLES):
-        found = found.union(*map(_places, _openmp_runtimes()))
-    return found
+        cpus = cpus.union(*map(_cpus_of_places, _openmp_runtimes()))
+    return cpus
 
 
 def _openmp_runtimes() -> set[str]:
@@ -64,24 +65,24 @@ def _openmp_runtimes() -> set[str]:
     return set(re.findall(r"/\S*/lib(?:g|i)?omp\d*[^/\s]*\.so[^/\s]*$", maps, re.MULTILINE))
 
 
-def _places(runtime: str) -> set[int]:
+def _cpus_of_places(runtime: str) -> set[int]:
     """Return the CPUs of an OpenMP runtime's places (OpenMP 4.5, section 3.2.23 and following)."""
+    cpus: set[int] = set()
     try:
         library = ctypes.CDLL(runtime)
-        found = set()
         for place in range(library.omp_get_num_places()):
             numbers = (ctypes.c_int * library.omp_get_place_num_procs(place))()
             library.omp_get_place_proc_ids(place, numbers)
-            found.update(numbers)
-    except (OSError, AttributeError):
+            cpus.update(numbers)
+    except (OSError, AttributeError):  # not a runtime of OpenMP 4.5
         return set()
-    return found
+    return cpus
 
 
-def has_throttled_quota(root: str | Path = "/") -> bool:
-    """Return whether the process's control groups allow it less than the CPUs that it may use.
+def has_cpu_quota(root: str | Path = "/") -> bool:
+    """Return whether control groups limit the process to less CPU time than its CPUs have.
 
-    CPU time that threads spend waiting then counts against the quota.
+    Time that threads spend spinning counts against the quota.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ from convcore.engine.integers import as_int
 from convcore.engine.runtime.cpus import (
     BINDING_VARIABLES,
     cpu_limit,
-    has_throttled_quota,
+    has_cpu_quota,
     process_affinity,
 )
 from convcore.kernels.runtime import _threads
@@ -113,23 +113,29 @@ def spin_settings(variables: Mapping[str, str], has_quota: bool) -> Spin:
     has_quota : bool
         Whether a control group allows the process less than its CPUs.
     """
-    count = variables.get("GOMP_SPINCOUNT", "").strip().lower()
-    policy = variables.get("OMP_WAIT_POLICY", "").strip().lower()
-    block = re.fullmatch(
-        r"\s*(\d+)\s*(us|ms|s)?\s*", variables.get("KMP_BLOCKTIME", "").lower()
-    )  # fmt: skip
-    if count.isdecimal():
-        return Spin(int(count) * GOMP_SPIN, int(count) * GOMP_SPIN, False)
-    if count in ("infinite", "infinity") or policy == "active":
-        return Spin(FOREVER, FOREVER, False)
-    if policy == "passive":
-        return Spin(0, 0, False)
-    if variables.get("KMP_BLOCKTIME", "").strip().lower() in ("infinite", "infinity"):
-        return Spin(FOREVER, FOREVER, False)
-    if block:
-        time = int(block[1]) * {"us": 1_000, "ms": 1_000_000, "s": 10**9}[block[2] or "ms"]
+
+    def value(name: str) -> str:
+        return variables.get(name, "").strip().lower()
+
+    time = _spin_time(value("GOMP_SPINCOUNT"), {"": GOMP_SPIN})
+    if time is None:
+        time = {"active": FOREVER, "passive": 0}.get(value("OMP_WAIT_POLICY"))
+    if time is None:
+        units = {"us": 10**3, "ms": 10**6, "s": 10**9}
+        time = _spin_time(value("KMP_BLOCKTIME"), {"": units["ms"], **units})
+    if time is not None:
         return Spin(time, time, False)
     return Spin(0, 0, False) if has_quota else Spin(IDLE_SPIN, JOIN_SPIN, True)
+
+
+def _spin_time(text: str, units: Mapping[str, int]) -> int | None:
+    """Return the ns of a number with a unit, or of 'infinite'; None if the text is neither."""
+    if text in ("infinite", "infinity"):
+        return FOREVER
+    parts = re.fullmatch(r"([0-9]{1,30})\s*([a-z]*)", text)
+    if parts is None or parts[2] not in units:
+        return None
+    return min(int(parts[1]) * units[parts[2]], FOREVER)
 
 
 def set_num_threads(n: int) -> None:
@@ -254,7 +260,7 @@ def _set_found_blas() -> None:
 
 
 _threads.set_limit(cpu_limit(), LEAST_PARALLEL_WORK)
-_threads.set_spin(*spin_settings(os.environ, has_throttled_quota()))
+_threads.set_spin(*spin_settings(os.environ, has_cpu_quota()))
 if any(os.environ.get(name) for name in BINDING_VARIABLES):
     _threads.set_processors(sorted(process_affinity()))
 _threads.set_blas_finder(_set_found_blas)

@@ -1,17 +1,17 @@
 /* One pool of threads for all parallel regions of the process: included by _threads.pyx alone.
 
-- Threads that wait spin for a bounded time, then sleep (futex).  On a busy machine a thread that
-  spins uses up the time slice of the thread that it waits for; so nobody spins for a while after a
-  sign that others want the processors: a spinning thread that was descheduled, or a thread that
+- Waiting threads spin for a bounded time, then sleep (futex).  On a busy machine a spinning thread
+  uses up the time slice of the thread that it waits for.  So spinning stops for a while after a
+  sign that other processes want the processors: a spinning thread was descheduled, or a worker
   started long after it was woken.
 - The caller never waits for a thread that has not started.  It offers each share of the region to a
-  worker, does its own share, takes back the shares that no worker has begun, and does those too.
-- The number of threads at work in all regions together stays within the limit: a region gets the
-  workers that are left, none if there are none.  A second caller computes on its own thread.
+  worker, does the first share, takes back the shares that no worker has begun, and does those too.
+- All regions together use at most as many threads as the limit, callers aside: a region gets the
+  workers that are idle, and the caller always computes on its own thread.
 - A forked child starts with an empty pool and fills it when it needs it.
 
-A worker's `state` says who owns its fields: IDLE and SLEEPING nobody, RESERVED and OFFERED the
-caller that put a share there, RUNNING the worker.  A worker touches a region's data only while it
+A worker's `state` tells which thread may write its fields: none when IDLE or SLEEPING, a caller
+when RESERVED or OFFERED, the worker when RUNNING.  A worker touches a region's data only while it
 is RUNNING, and its caller waits for that to end, so these may lie on the caller's stack.
 */
 
@@ -32,10 +32,12 @@ is RUNNING, and its caller waits for that to end, so these may lie on the caller
 #include <unistd.h>
 
 #define MAX_WORKERS 63
-#define DESCHEDULED 400000            /* ns between two looks at the clock: another ran meanwhile */
-#define LATE_START 500000             /* ns from a wake-up to a start: the processors are taken */
-#define MIN_HOLD_OFF 2000000          /* ns without spinning after a sign of a busy machine ... */
-#define MAX_HOLD_OFF 64000000        /* ... doubled up to this while signs keep coming */
+/* In ns.  On a quiet virtual machine smaller values stopped the spinning by mistake: with 30 us and
+   300 us LeNet's training step took 4.5 ms instead of 3.4. */
+#define DESCHEDULED 400000     /* a longer gap between two clock readings of a spinning thread */
+#define LATE_START 500000      /* a longer time from wake-up to start */
+#define MIN_HOLD_OFF 2000000   /* how long spinning stops after either of them ... */
+#define MAX_HOLD_OFF 64000000  /* ... doubled up to this while they recur */
 
 enum { IDLE, SLEEPING, RESERVED, OFFERED, RUNNING };
 
@@ -48,40 +50,40 @@ enum { IDLE, SLEEPING, RESERVED, OFFERED, RUNNING };
 #endif
 
 typedef struct {
-    atomic_long taken;            /* iterations of a dynamic loop that some thread has taken */
-    atomic_int arrived, barriers; /* at the next barrier; barriers passed */
-} region;
+    atomic_long taken;             /* iterations of a dynamic loop that threads have taken */
+    atomic_int arrived, barriers;  /* threads at the next barrier; barriers passed */
+} region_state;
 
 typedef struct {
     void (*function)(void *);
     void *data;
-    int number, size;  /* the share, and of how many */
-    region *whole;
+    int number, n_shares;
+    region_state *region;
 } share;
 
 typedef struct {
     _Alignas(64) atomic_int state;
-    atomic_uint finished;      /* the last offer that was done */
-    atomic_bool is_awaited;    /* whether a caller sleeps until `finished` changes */
-    unsigned offers;           /* offers so far, written by who has the worker RESERVED */
+    atomic_uint finished;    /* number of the last offer that was done */
+    atomic_bool is_awaited;  /* a caller sleeps until `finished` changes */
+    unsigned n_offers;
     bool was_asleep;
-    int64_t offered_at;        /* ns, of an offer to a sleeping worker */
+    int64_t offered_at;      /* ns, of an offer to a sleeping worker */
     share work;
 } worker;
 
 static worker workers[MAX_WORKERS];
-static atomic_int n_workers;   /* that were started */
+static atomic_int n_workers;  /* that were started */
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int n_working;   /* threads in regions now, callers included */
+static atomic_int n_working;  /* threads in regions now, callers included */
 static atomic_int thread_limit = 1;
 static atomic_llong idle_spin, join_spin;  /* ns: of a worker for work, of a caller for workers */
-static atomic_bool adapts;     /* whether signs of a busy machine stop the spinning */
-static bool is_bound;                 /* whether workers run on `allowed` only */
-static cpu_set_t allowed;
-static atomic_llong calm_at;          /* ns: no spinning before */
-static atomic_llong hold_off;         /* ns: the last one */
+static atomic_bool is_adaptive;   /* signs of a busy machine stop the spinning */
+static bool is_bound;             /* workers run on `processors` only */
+static cpu_set_t processors;
+static atomic_llong spins_after;  /* ns: no spinning before */
+static atomic_llong hold_off;     /* ns: how long spinning stopped last */
 
-static __thread share own;
+static __thread share current;
 static __thread struct { long start, end, step, chunk; } loop;
 
 static int64_t now(void)
@@ -113,22 +115,22 @@ static inline void relax(void)
 /* Stop the spinning for a while; longer if the last stop has only just ended. */
 static void note_busy(int64_t time)
 {
-    int64_t calm = atomic_load_explicit(&calm_at, memory_order_relaxed);
+    int64_t end = atomic_load_explicit(&spins_after, memory_order_relaxed);
     int64_t last = atomic_load_explicit(&hold_off, memory_order_relaxed), next = MIN_HOLD_OFF;
-    if (!adapts || time < calm) return;
-    if (time - calm < 4 * last) next = 2 * last < MAX_HOLD_OFF ? 2 * last : MAX_HOLD_OFF;
+    if (!is_adaptive || time < end) return;
+    if (time - end < 4 * last) next = 2 * last < MAX_HOLD_OFF ? 2 * last : MAX_HOLD_OFF;
     atomic_store_explicit(&hold_off, next, memory_order_relaxed);
-    atomic_store_explicit(&calm_at, time + next, memory_order_relaxed);
+    atomic_store_explicit(&spins_after, time + next, memory_order_relaxed);
 }
 
-/* Wait until *word differs from the value, for at most `most` ns; whether it does. */
-static bool spin_while(atomic_int *word, int value, int64_t most)
+/* Spin while *word has the value, for at most `max_ns`; return whether it has another. */
+static bool spin_while(atomic_int *word, int value, int64_t max_ns)
 {
     int64_t begin, before, time;
     if (atomic_load_explicit(word, memory_order_acquire) != value) return true;
-    if (most <= 0) return false;
+    if (max_ns <= 0) return false;
     begin = before = now();
-    if (begin < atomic_load_explicit(&calm_at, memory_order_relaxed)) return false;
+    if (begin < atomic_load_explicit(&spins_after, memory_order_relaxed)) return false;
     do {
         for (int i = 0; i < 16; i++) {
             if (atomic_load_explicit(word, memory_order_acquire) != value) return true;
@@ -137,19 +139,19 @@ static bool spin_while(atomic_int *word, int value, int64_t most)
         time = now();
         if (time - before > DESCHEDULED) {
             note_busy(time);
-            if (adapts) break;
+            if (is_adaptive) break;
         }
         before = time;
-    } while (time - begin < most);
+    } while (time - begin < max_ns);
     return atomic_load_explicit(word, memory_order_acquire) != value;
 }
 
 static void do_share(const share *work)
 {
-    share outer = own;  /* of the caller, who may do several */
-    own = *work;
+    share outer = current;
+    current = *work;
     work->function(work->data);
-    own = outer;
+    current = outer;
 }
 
 /* ---- workers ---- */
@@ -158,23 +160,23 @@ static void work_forever(void *argument)
 {
     worker *me = argument;
     int offered, idle;
-    sigset_t all;
-    sigfillset(&all);  /* signals are for the threads that Python knows */
-    sigprocmask(SIG_SETMASK, &all, NULL);
-    if (is_bound) sched_setaffinity(0, sizeof allowed, &allowed);
+    sigset_t signals;
+    sigfillset(&signals);  /* for the threads that Python knows */
+    sigprocmask(SIG_SETMASK, &signals, NULL);
+    if (is_bound) sched_setaffinity(0, sizeof processors, &processors);
     for (;;) {
         offered = OFFERED;
         if (atomic_compare_exchange_strong(&me->state, &offered, RUNNING)) {
-            unsigned offer = me->offers;
+            unsigned number = me->n_offers;
             share work = me->work;
             if (me->was_asleep) {
                 int64_t time = now();
                 if (time - me->offered_at > LATE_START) note_busy(time);
             }
             do_share(&work);
-            /* Free for the next offer at once; its caller cannot mistake this end for that one's. */
+            /* First IDLE, for the next offer; offers are numbered, so callers tell them apart. */
             atomic_store(&me->state, IDLE);
-            atomic_store(&me->finished, offer);
+            atomic_store(&me->finished, number);
             if (atomic_exchange(&me->is_awaited, false)) futex_wake(&me->finished, INT_MAX);
             continue;
         }
@@ -190,75 +192,74 @@ static void work_forever(void *argument)
     }
 }
 
-/* Start one more worker, which is RESERVED; NULL if there is no thread to be had.  Python starts it:
-   pthread_create itself would ask for glibc 2.34 wherever it is linked with that or a later one. */
+/* Start one more worker, RESERVED; NULL at the limit or if no thread can be started.  By Python's
+   function, because pthread_create, linked with glibc 2.34 or later, would require that version. */
 static worker *start_worker(void)
 {
-    worker *made = NULL;
+    worker *started = NULL;
     pthread_mutex_lock(&starting);
     int n = atomic_load(&n_workers);
     if (n < MAX_WORKERS && n < atomic_load(&thread_limit) - 1) {
         worker *next = &workers[n];
         atomic_store(&next->state, RESERVED);
+        next->was_asleep = false;
         if (PyThread_start_new_thread(work_forever, next) != (unsigned long)-1) {
             atomic_store(&n_workers, n + 1);
-            made = next;
+            started = next;
         }
     }
     pthread_mutex_unlock(&starting);
-    return made;
+    return started;
 }
 
-/* Reserve an idle worker, one that is awake if there is one; NULL if all have work. */
+/* Reserve an idle worker, rather one that is awake; NULL if all have work. */
 static worker *reserve_worker(void)
 {
     int n = atomic_load(&n_workers);
-    for (int kind = IDLE; kind <= SLEEPING; kind++)
+    for (int state = IDLE; state <= SLEEPING; state++)
         for (int i = 0; i < n; i++) {
-            int expected = kind;
-            if (atomic_load_explicit(&workers[i].state, memory_order_relaxed) == kind
+            int expected = state;
+            if (atomic_load_explicit(&workers[i].state, memory_order_relaxed) == state
                 && atomic_compare_exchange_strong(&workers[i].state, &expected, RESERVED)) {
-                workers[i].was_asleep = kind == SLEEPING;
+                workers[i].was_asleep = state == SLEEPING;
                 return &workers[i];
             }
         }
-    worker *made = start_worker();
-    if (made) made->was_asleep = false;
-    return made;
+    return start_worker();
 }
 
 /* Offer a share to a worker that is RESERVED; return the offer's number. */
 static unsigned offer(worker *to, const share *work)
 {
-    unsigned number = ++to->offers;
-    to->work = *work;
-    if (to->was_asleep) to->offered_at = now();
+    unsigned number = ++to->n_offers;
     bool was_asleep = to->was_asleep;
-    atomic_store(&to->state, OFFERED);  /* from here on the worker's fields may be another's */
+    to->work = *work;
+    if (was_asleep) to->offered_at = now();
+    atomic_store(&to->state, OFFERED);  /* after this another caller may write the fields */
     if (was_asleep) futex_wake(&to->state, 1);
     return number;
 }
 
-static void wait_until_finished(worker *who, unsigned the_offer)
+static void wait_until_finished(worker *awaited, unsigned number)
 {
     for (;;) {
-        unsigned done = atomic_load_explicit(&who->finished, memory_order_acquire);
-        if ((int)(done - the_offer) >= 0) return;
-        if (spin_while((atomic_int *)&who->finished, (int)done, join_spin)) continue;
-        atomic_store(&who->is_awaited, true);
-        if (atomic_load(&who->finished) == done) futex_wait(&who->finished, (int)done);
+        unsigned done = atomic_load_explicit(&awaited->finished, memory_order_acquire);
+        if ((int)(done - number) >= 0) return;
+        if (spin_while((atomic_int *)&awaited->finished, (int)done, join_spin)) continue;
+        atomic_store(&awaited->is_awaited, true);
+        if (atomic_load(&awaited->finished) == done) futex_wait(&awaited->finished, (int)done);
     }
 }
 
 /* ---- regions ---- */
 
-/* Take up to `most` of the threads that the limit leaves, the caller's own always. */
-static int take_threads(int most)
+/* Count up to `wanted` more threads at work, as the limit permits, at least the caller's. */
+static int take_threads(int wanted)
 {
     int working = atomic_load(&n_working), taken;
     do {
         taken = atomic_load(&thread_limit) - working;
-        if (taken > most) taken = most;
+        if (taken > wanted) taken = wanted;
         if (taken < 1) taken = 1;
     } while (!atomic_compare_exchange_weak(&n_working, &working, working + taken));
     return taken;
@@ -266,8 +267,8 @@ static int take_threads(int most)
 
 static void team_parallel(void (*function)(void *), void *data, unsigned threads)
 {
-    region whole = {0, 0, 0};
-    share work = {function, data, 0, 1, &whole};
+    region_state region = {0, 0, 0};
+    share work = {function, data, 0, 1, &region};
     worker *chosen[MAX_WORKERS];
     unsigned offers[MAX_WORKERS];
     if (threads <= 1) {
@@ -276,7 +277,7 @@ static void team_parallel(void (*function)(void *), void *data, unsigned threads
     }
     int n_taken = take_threads(threads < MAX_WORKERS + 1 ? (int)threads : MAX_WORKERS + 1), n = 0;
     while (n < n_taken - 1 && (chosen[n] = reserve_worker())) n++;
-    work.size = n + 1;
+    work.n_shares = n + 1;
     for (int i = 0; i < n; i++) {
         work.number = i + 1;
         offers[i] = offer(chosen[i], &work);
@@ -287,8 +288,7 @@ static void team_parallel(void (*function)(void *), void *data, unsigned threads
         int offered = OFFERED;
         if (KEEPS_BARRIERS || !atomic_compare_exchange_strong(&chosen[i]->state, &offered, RESERVED))
             continue;
-        /* Nobody else offered it anything since: an offer that was taken leaves OFFERED for good. */
-        if (chosen[i]->offers != offers[i]) {
+        if (chosen[i]->n_offers != offers[i]) {  /* ours was taken, and this is another caller's */
             atomic_store(&chosen[i]->state, OFFERED);
             continue;
         }
@@ -304,7 +304,7 @@ static void team_parallel(void (*function)(void *), void *data, unsigned threads
 
 static bool team_next_item(long *from, long *to)
 {
-    long count = atomic_fetch_add_explicit(&own.whole->taken, loop.chunk, memory_order_relaxed);
+    long count = atomic_fetch_add_explicit(&current.region->taken, loop.chunk, memory_order_relaxed);
     *from = loop.start + count * loop.step;
     *to = *from + loop.chunk * loop.step;
     if (*to > loop.end) *to = loop.end;
@@ -320,17 +320,17 @@ static bool team_first_item(long start, long end, long step, long chunk, long *f
 static void team_barrier(void)
 {
 #if KEEPS_BARRIERS
-    int passed = atomic_load(&own.whole->barriers);
-    if (atomic_fetch_add(&own.whole->arrived, 1) == own.size - 1) {
-        atomic_store(&own.whole->arrived, 0);
-        atomic_fetch_add(&own.whole->barriers, 1);
+    int passed = atomic_load(&current.region->barriers);
+    if (atomic_fetch_add(&current.region->arrived, 1) == current.n_shares - 1) {
+        atomic_store(&current.region->arrived, 0);
+        atomic_fetch_add(&current.region->barriers, 1);
     }
-    while (own.size > 1 && atomic_load(&own.whole->barriers) == passed) sched_yield();
+    while (current.n_shares > 1 && atomic_load(&current.region->barriers) == passed) sched_yield();
 #endif
 }
 
-static int team_thread_number(void) { return own.number; }
-static int team_size(void) { return own.size ? own.size : 1; }
+static int team_thread_number(void) { return current.number; }
+static int team_size(void) { return current.n_shares ? current.n_shares : 1; }
 
 /* ---- settings ---- */
 
@@ -341,19 +341,19 @@ static const convcore_team the_pool = {
 static const convcore_team *team(void) { return &the_pool; }
 static void team_set_limit(int threads) { atomic_store(&thread_limit, threads); }
 
-static void team_set_spin(int64_t idle, int64_t join, int is_adaptive)
+static void team_set_spin(int64_t idle, int64_t join, int adaptive)
 {
     atomic_store(&idle_spin, idle);
     atomic_store(&join_spin, join);
-    atomic_store(&adapts, is_adaptive);
-    atomic_store(&calm_at, 0);
+    atomic_store(&is_adaptive, adaptive);
+    atomic_store(&spins_after, 0);
 }
 
-/* Have workers that start from now on run on these processors, not on those of their caller. */
+/* Run workers that start from now on on these processors, instead of their caller's. */
 static void team_set_processors(const int *numbers, int count)
 {
-    CPU_ZERO(&allowed);
-    for (int i = 0; i < count; i++) CPU_SET(numbers[i], &allowed);
+    CPU_ZERO(&processors);
+    for (int i = 0; i < count; i++) CPU_SET(numbers[i], &processors);
     is_bound = count > 0;
 }
 
@@ -368,9 +368,9 @@ static void team_forget_workers(void)
 #else
 static const convcore_team *team(void) { return 0; }
 static void team_set_limit(int threads) { (void)threads; }
-static void team_set_spin(long long idle, long long join, int is_adaptive)
+static void team_set_spin(long long idle, long long join, int adaptive)
 {
-    (void)idle, (void)join, (void)is_adaptive;
+    (void)idle, (void)join, (void)adaptive;
 }
 static void team_set_processors(const int *numbers, int count) { (void)numbers, (void)count; }
 static void team_forget_workers(void) {}
