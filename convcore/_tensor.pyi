@@ -991,5 +991,5 @@ def complete() -> None:
     """Import the functions, which become methods of Tensor: nobody may have done so yet."""
 
 def _rebuild(
-    cls: builtins.type, array: np.ndarray, requires_grad: builtins.bool, attributes: dict
+    cls: builtins.type, array: Any, requires_grad: builtins.bool, attributes: dict
 ) -> Tensor: ...
