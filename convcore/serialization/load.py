@@ -65,8 +65,7 @@ def load(
         them, and what `add_safe_globals` allows. Where it is False, whole modules and any objects
         are read, and **the file may run any code**: do so only if you trust whoever wrote it.
     format : {"torch", "safetensors", "npz"}, optional
-        What the file must be; by default its first bytes tell. safetensors needs the extra
-        ``[safetensors]``.
+        What the file must be; by default its first bytes tell.
 
     Returns
     -------
@@ -90,7 +89,7 @@ def load(
     -----
     A file that is read as data calls nothing but constructors of what is listed above, and changes
     nothing that was there before. It takes at most 500 times its own bytes of memory, and a file of
-    tensors about its own (safetensors: twice that).
+    tensors about its own.
 
     Examples
     --------
@@ -229,8 +228,6 @@ def _is_none_of_the_files(error: Exception, weights_only: bool) -> bool:
     """Return whether an error is the machine's, or that of code that was to be run."""
     if isinstance(error, OSError):  # a damaged file has readers seek to where there is nothing
         return error.errno not in (None, errno.EINVAL)
-    if isinstance(error, ModuleNotFoundError) and error.name == "safetensors":
-        return True
     code = () if weights_only else (ImportError, AttributeError)
     return isinstance(error, (MemoryError, *code))
 

@@ -71,7 +71,8 @@ def save(
     pickle_protocol : int
     format : {"torch", "safetensors", "npz"}, optional
         By default by the suffix of a path; else PyTorch's. The others hold tensors by name, as the
-        ``state_dict`` of a module, and nothing else; safetensors needs the extra ``[safetensors]``.
+        ``state_dict`` of a module, and nothing else; writing safetensors needs the extra
+        ``[safetensors]``.
     metadata : dict of str by str, optional
         Texts for a file of tensors by name; `convcore.serialization.read_metadata` reads them.
 

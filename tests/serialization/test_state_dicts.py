@@ -282,15 +282,73 @@ def test_long_headers_are_refused(monkeypatch):
         convcore.load(io.BytesIO(framed({"a": one()}, bytes(8))))
 
 
-def bounded(content):
-    """Whether loading takes no more memory than it says."""
+def peak_of_load(content, **options):
+    """Return the largest number of bytes held during a load, and its result or CheckpointError."""
     tracemalloc.start()
     try:
-        with pytest.raises(CheckpointError):
-            convcore.load(io.BytesIO(content))
-        return tracemalloc.get_traced_memory()[1] < 500 * len(content) + 200_000
+        result = convcore.load(io.BytesIO(content), **options)
+    except CheckpointError as error:
+        result = error
     finally:
+        _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
+    return peak, result
+
+
+def bounded(content):
+    """Whether loading is refused, in no more memory than SECURITY.md allows."""
+    peak, result = peak_of_load(content)
+    return isinstance(result, CheckpointError) and peak < 500 * len(content) + 200_000
+
+
+def empty_entries(count, shape):
+    entry = {"dtype": "U8", "shape": shape, "data_offsets": [0, 0]}
+    return {format(i, "x"): entry for i in range(count)}
+
+
+HEADERS_ALONE = {
+    "empty tensors": empty_entries(20_000, [0]),
+    "empty tensors of 64 axes": empty_entries(5_000, [0] * 64),
+    "objects": {format(i, "x"): {} for i in range(20_000)},
+    "nested lists": {"a": [[]] * 50_000},
+    "metadata": {"__metadata__": {format(i, "x"): "" for i in range(20_000)}},
+    "tied names": {
+        **empty_entries(1, [0]),
+        "__metadata__": {f"{i:x}z": "0" for i in range(20_000)},
+    },
+}
+
+
+@pytest.mark.parametrize("what", HEADERS_ALONE)
+def test_a_safetensors_header_takes_at_most_50_times_its_bytes(what):
+    content = framed(json.dumps(HEADERS_ALONE[what], separators=(",", ":")).encode())
+    peak, _ = peak_of_load(content, format="safetensors")
+    assert peak < 50 * len(content)
+
+
+def test_tensors_of_safetensors_take_their_bytes_once():
+    sizes = 4 << 20, 1 << 20
+    offsets = [0, sizes[0]], [sizes[0], sum(sizes)]
+    header = {
+        name: one("U8", (size,), place)
+        for name, size, place in zip("ab", sizes, offsets, strict=True)
+    }
+    content = framed(header, bytes(sum(sizes)))
+    peak, tensors = peak_of_load(content)
+    assert [tensor.numel() for tensor in tensors.values()] == list(sizes)
+    assert peak < 1.5 * sum(sizes)
+
+
+def test_a_safetensors_file_that_shrinks_while_it_is_read_is_refused():
+    class Shrinking(io.BytesIO):
+        def seek(self, offset, whence=0):
+            position = super().seek(offset, whence)
+            if whence == 2:
+                self.truncate(position - 1)
+            return position
+
+    with pytest.raises(CheckpointError, match="tensor 'a' is cut off: the file became shorter"):
+        convcore.load(Shrinking(framed({"a": one()}, bytes(8))))
 
 
 def zipped(entries, method=zipfile.ZIP_STORED):
@@ -381,13 +439,13 @@ def test_a_module_stays_as_it_is_where_a_file_is_refused(kind, tmp_path):
     assert all(convcore.equal(value, before[name]) for name, value in net.state_dict().items())
 
 
-def test_without_the_library_an_error_says_how_to_get_it(tmp_path, monkeypatch):
+def test_only_writing_safetensors_needs_the_library(tmp_path, monkeypatch):
     path = tmp_path / "a.safetensors"
-    path.write_bytes(framed({"a": one()}, bytes(8)))
+    path.write_bytes(framed({"a": one()}, np.array([1.5, -2], "<f4").tobytes()))
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    for call in (convcore.load, lambda f: convcore.save({}, f)):
-        with pytest.raises(ModuleNotFoundError, match=r"pip install 'convcore\[safetensors\]'"):
-            call(path)
+    assert convcore.load(path)["a"].tolist() == [1.5, -2]
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'convcore\[safetensors\]'"):
+        convcore.save({}, path)
 
 
 def test_names_that_a_zip_archive_would_cut_off_are_refused():

@@ -19,7 +19,7 @@ def load_weights(model: Any, name: str, file: str) -> None:
     try:
         state = _state(convcore.load(file), own, file)
         model.load_state_dict(state)
-    except (ImportError, OSError, TypeError, ValueError, pickle.UnpicklingError) as error:
+    except (OSError, TypeError, ValueError, pickle.UnpicklingError) as error:
         raise UsageError(f"--weights: {one_line(error)}") from None
     except RuntimeError as error:
         # Of keys it is a wall of text.

@@ -1,7 +1,7 @@
-"""safetensors files: a header in JSON and the tensors' memory, by the library of that name.
+"""safetensors files: a header in JSON, then the tensors' memory.
 
-The header is checked here before the library reads the file: each byte of memory belongs to one
-tensor, whose shape and dtype need just so many.
+Files are read here, and written by the library `safetensors`.  The header is checked before memory
+is allocated: each byte of the rest belongs to one tensor, as many as its shape and dtype need.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from convcore._tensor import Tensor
 from convcore.serialization import bfloat16
+from convcore.serialization.archive import fill
 from convcore.serialization.errors import CheckpointError
 from convcore.serialization.state_dicts import naming
 
@@ -31,17 +32,17 @@ DTYPES = {
 }
 
 
-def _library(name: str) -> Any:
-    """Return a module of the library; an error says how to get it."""
+def _library() -> Any:
+    """Return the module of the library that writes NumPy's arrays."""
     try:
-        import safetensors
         import safetensors.numpy
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "safetensors files need the package 'safetensors': pip install 'convcore[safetensors]'",
+            "writing safetensors files needs the package 'safetensors': "
+            "pip install 'convcore[safetensors]'",
             name="safetensors",
         ) from error
-    return safetensors.numpy if name == "numpy" else safetensors
+    return safetensors.numpy
 
 
 def content(obj: Any, metadata: Mapping[str, str] | None) -> bytes:
@@ -51,7 +52,7 @@ def content(obj: Any, metadata: Mapping[str, str] | None) -> bytes:
         raise ValueError(f"obj[{METADATA!r}]: safetensors files have no tensor of that name")
     for name, array in arrays.items():
         _code(f"obj[{name!r:.99}]", array)
-    return _library("numpy").save(arrays, texts or None)
+    return _library().save(arrays, texts or None)
 
 
 _CODES = {np.dtype(code): name for name, code in DTYPES.items() if name != "BF16"}
@@ -96,25 +97,24 @@ def header(entries: Mapping[str, dict[str, Any]]) -> bytes:
 
 
 def read(file: Any) -> dict[str, Tensor]:
-    """Read a file from where it stands."""
-    library = _library("")
-    start = file.tell()
+    """Read a file from its current position to its end."""
     header, metadata = _read_header(file)
-    file.seek(start)
-    views = dict(library.deserialize(file.read()))
     if any(entry["dtype"] == "BF16" for entry in header.values()):
         bfloat16.say_so(stacklevel=4)
-    arrays = {name: _array(views.pop(name), entry) for name, entry in header.items()}
+    arrays = {name: _array(file, name, header.pop(name)) for name in list(header)}
     return naming.state_dict(arrays, metadata)
 
 
-def _array(view: Mapping[str, Any], entry: Mapping[str, Any]) -> np.ndarray:
-    elements = np.frombuffer(view["data"], DTYPES[entry["dtype"]])
-    native = elements.astype(elements.dtype.newbyteorder("="), copy=not elements.flags.writeable)
-    if entry["dtype"] == "BF16":
-        numbers = bfloat16.numbers(native)
-        native = bfloat16.widened(native) if numbers is None else numbers
-    return native.reshape(entry["shape"])
+def _array(file: Any, name: str, entry: Mapping[str, Any]) -> np.ndarray:
+    """Read the next tensor's memory."""
+    elements = np.empty(entry["shape"], DTYPES[entry["dtype"]])
+    if fill(elements.reshape(-1).view(np.uint8), file) < elements.nbytes:
+        raise CheckpointError(f"tensor {name!r:.99} is cut off: the file became shorter")
+    native = elements.astype(elements.dtype.newbyteorder("="), copy=False)
+    if entry["dtype"] != "BF16":
+        return native
+    numbers = bfloat16.numbers(native)
+    return bfloat16.widened(native) if numbers is None else numbers
 
 
 def read_metadata(file: Any) -> dict[str, str]:
