@@ -57,7 +57,7 @@ FLOOR_AND_ROOM = {
 INNER = {
     "kernels": ("runtime", "conv layers"),
     "engine": (
-        *("integers", "geometry ranks", "runtime", "conv layers reference"),
+        *("integers", "geometry", "runtime", "conv layers reference"),
         *("matmul_bfloat16", "matmul"),
     ),
     "functions": ("_support",),

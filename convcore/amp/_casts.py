@@ -88,8 +88,34 @@ def _casting(function: types.FunctionType, target: Callable[[tuple, dict], Any])
     return casting
 
 
+def _templates() -> list[types.CodeType]:
+    """Return code that calls its constant "casting", for 0, 1, 2 and 3 free variables.
+
+    A function takes only code with as many free variables as its own code has.
+    """
+    a = b = c = None
+
+    def without(*args: Any, **kwargs: Any) -> Any:
+        call: Any = "casting"
+        return call(*args, **kwargs)
+
+    def with_one(*args: Any, **kwargs: Any) -> Any:
+        call: Any = ("casting", a)[0]
+        return call(*args, **kwargs)
+
+    def with_two(*args: Any, **kwargs: Any) -> Any:
+        call: Any = ("casting", a, b)[0]
+        return call(*args, **kwargs)
+
+    def with_three(*args: Any, **kwargs: Any) -> Any:
+        call: Any = ("casting", a, b, c)[0]
+        return call(*args, **kwargs)
+
+    return [function.__code__ for function in (without, with_one, with_two, with_three)]
+
+
 def _code(function: types.FunctionType, target: Callable[[tuple, dict], Any]) -> types.CodeType:
-    """Return code for a function that calls what casts and then the function as it is now."""
+    """Return code for a function that casts, then runs the function's present code."""
     plain = types.FunctionType(
         function.__code__,
         function.__globals__,
@@ -98,21 +124,15 @@ def _code(function: types.FunctionType, target: Callable[[tuple, dict], Any]) ->
         function.__closure__,
     )
     plain.__kwdefaults__ = function.__kwdefaults__
-    # The names of free variables must stay; `if 0` mentions them and leaves no code.
-    free = ", ".join(function.__code__.co_freevars)
-    source = f"""def outer({free}):
-    def {function.__name__}(*args, **kwargs):
-        if 0: ({free})
-        call = "what casts"
-        return call(*args, **kwargs)
-    return {function.__name__}.__code__
-"""
-    made: dict[str, Any] = {}
-    exec(source, made)
-    code = made["outer"](*function.__code__.co_freevars)
-    casting = _casting(plain, target)
-    constants = [casting if value == "what casts" else value for value in code.co_consts]
-    return code.replace(co_consts=tuple(constants))
+    names = function.__code__.co_freevars
+    template, casting = _templates()[len(names)], _casting(plain, target)
+    constants = tuple([casting if one == "casting" else one for one in template.co_consts])
+    return template.replace(
+        co_name=function.__name__,
+        co_qualname=function.__qualname__,
+        co_freevars=names,
+        co_consts=constants,
+    )
 
 
 def _found(table: dict[str, str]) -> Iterator[types.FunctionType]:

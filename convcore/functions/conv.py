@@ -21,7 +21,6 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.conv.epilogue import Activation
 from convcore.engine.geometry import Steps, make_geometry, per_axis
-from convcore.engine.ranks import of_rank
 from convcore.engine.runtime.casts import astype
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.axes import expand_to
@@ -51,31 +50,9 @@ Needs = tuple[bool, ...]
 Fused = tuple[Activation, Callable[[Tensor, Tensor], Tensor]]
 
 
-def _conv(
-    rank: int,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    return convolution(rank, input, weight, bias, Steps(stride, padding, dilation, groups))
-
-
 def _conv_transpose(
-    rank: int,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
+    rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, output_padding: Any, steps: Steps
 ) -> Tensor:
-    steps = Steps(stride, padding, dilation, groups)
     try:
         if _is_batched(rank, input, weight, bias):
             return _transposed(input, weight, bias, output_padding, steps)
@@ -85,13 +62,28 @@ def _conv_transpose(
         raise conv_error(error.cause, function, input, weight, bias, steps, **others) from None
 
 
-@of_rank(1, _conv)
-def conv1d() -> None:
+def conv1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
     """Convolve (N, C_in, W) or (C_in, W) with (C_out, C_in/G, KW); the rest as for `conv2d`."""
+    return convolution(1, input, weight, bias, Steps(stride, padding, dilation, groups))
 
 
-@of_rank(2, _conv)
-def conv2d() -> None:
+def conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
     """Convolve images with a kernel, which is not flipped (a cross-correlation).
 
     Parameters
@@ -134,14 +126,23 @@ def conv2d() -> None:
     tensor([[[[ 8., 12.],
               [20., 24.]]]])
     """
+    return convolution(2, input, weight, bias, Steps(stride, padding, dilation, groups))
 
 
-@of_rank(3, _conv)
-def conv3d() -> None:
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
     """Convolve (N, C_in, D, H, W) or (C_in, D, H, W) with (C_out, C_in/G, KD, KH, KW).
 
     The rest as for `conv2d`.
     """
+    return convolution(3, input, weight, bias, Steps(stride, padding, dilation, groups))
 
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
@@ -164,16 +165,34 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     return permute(conv1d(permute(input, (1, 2, 0)), kernel, bias, padding=pad), (2, 0, 1))
 
 
-@of_rank(1, _conv_transpose)
-def conv_transpose1d() -> None:
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
     """Transpose a convolution: (N, C_in, W) or (C_in, W) with (C_in, C_out/G, KW).
 
     The rest as for `conv_transpose2d`.
     """
+    steps = Steps(stride, padding, dilation, groups)
+    return _conv_transpose(1, input, weight, bias, output_padding, steps)
 
 
-@of_rank(2, _conv_transpose)
-def conv_transpose2d() -> None:
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
     """Transpose a convolution: add up copies of the kernel, each scaled by one input pixel.
 
     It is the input gradient of the `conv2d` with the same weight and parameters.
@@ -207,14 +226,26 @@ def conv_transpose2d() -> None:
     >>> conv_transpose2d(convcore.ones(1, 1, 1, 2), convcore.ones(1, 1, 1, 3), stride=2)
     tensor([[[[1., 1., 2., 1., 1.]]]])
     """
+    steps = Steps(stride, padding, dilation, groups)
+    return _conv_transpose(2, input, weight, bias, output_padding, steps)
 
 
-@of_rank(3, _conv_transpose)
-def conv_transpose3d() -> None:
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
     """Transpose a convolution: (N, C_in, D, H, W) or unbatched, (C_in, C_out/G, KD, KH, KW).
 
     The rest as for `conv_transpose2d`.
     """
+    steps = Steps(stride, padding, dilation, groups)
+    return _conv_transpose(3, input, weight, bias, output_padding, steps)
 
 
 def convolution(
@@ -538,42 +569,26 @@ def _below_stride(y: Tensor, output_padding: Any, steps: Steps) -> tuple[Tensor,
 
 
 def gradient_by_input(
-    rank: int,
-    input_size: Sequence[int],
-    weight: Tensor,
-    grad_output: Tensor,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
+    rank: int, input_size: Sequence[int], weight: Tensor, grad_output: Tensor, steps: Steps
 ) -> Tensor:
     """Return the gradient of a convolution by its input of shape ``input_size``."""
-    steps = Steps(stride, padding, dilation, groups)
     sizes = tuple(input_size)
     try:
         _is_batched(rank, grad_output, weight, None)
-        _check_shapes(rank, sizes, weight._array.shape, grad_output._array.shape, groups)
+        _check_shapes(rank, sizes, weight._array.shape, grad_output._array.shape, steps.groups)
         return _input_grad(grad_output, weight, sizes[2:], steps)
     except ConvError as error:
         raise conv_error(error.cause, f"conv{rank}d", grad_output, weight, None, steps) from None
 
 
 def gradient_by_weight(
-    rank: int,
-    input: Tensor,
-    weight_size: Sequence[int],
-    grad_output: Tensor,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
+    rank: int, input: Tensor, weight_size: Sequence[int], grad_output: Tensor, steps: Steps
 ) -> Tensor:
     """Return the gradient of a convolution by its weight of shape ``weight_size``."""
-    steps = Steps(stride, padding, dilation, groups)
     sizes = tuple(weight_size)
     try:
         _is_batched(rank, input, grad_output, None)
-        _check_shapes(rank, input._array.shape, sizes, grad_output._array.shape, groups)
+        _check_shapes(rank, input._array.shape, sizes, grad_output._array.shape, steps.groups)
         kernel = _Kernel(sizes[2:], input._array.dtype)
         return _weight_grad(input, grad_output, kernel, steps)
     except ConvError as error:

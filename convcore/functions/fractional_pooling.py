@@ -8,7 +8,6 @@ import numpy as np
 
 from convcore._tensor import Tensor
 from convcore.engine.geometry import is_sequence
-from convcore.engine.ranks import of_rank
 from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions.in_float32 import in_float32
 from convcore.functions.pooling import _picked, ints_per_axis
@@ -30,10 +29,9 @@ def _with_indices(
     rank: int,
     input: Tensor,
     kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Tensor | None = None,
+    output_size: Any,
+    output_ratio: Any,
+    _random_samples: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     function = f"fractional_max_pool{rank}d"
     check_tensor(function, input)
@@ -73,8 +71,21 @@ def _with_indices(
     return reshape(found[0], shape[0], *outs), reshape(found[1], shape[0], *outs)
 
 
-def _pool(
-    rank: int,
+@in_float32
+def fractional_max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return what `fractional_max_pool2d` does, and the indices in the planes."""
+    return _with_indices(2, input, kernel_size, output_size, output_ratio, _random_samples)
+
+
+@in_float32
+def fractional_max_pool2d(
     input: Tensor,
     kernel_size: Any,
     output_size: Any = None,
@@ -82,21 +93,6 @@ def _pool(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    found = _with_indices(
-        rank, input, kernel_size, output_size, output_ratio, True, _random_samples
-    )
-    return found if return_indices else found[0]
-
-
-@in_float32
-@of_rank(2, _with_indices)
-def fractional_max_pool2d_with_indices() -> None:
-    """Return what `fractional_max_pool2d` does, and the indices in the planes."""
-
-
-@in_float32
-@of_rank(2, _pool)
-def fractional_max_pool2d() -> None:
     """Return the largest element under windows at pseudorandom places.
 
     Parameters
@@ -120,18 +116,35 @@ def fractional_max_pool2d() -> None:
     ----------
     B. Graham, "Fractional max-pooling", 2014.
     """
+    maxima = _with_indices(2, input, kernel_size, output_size, output_ratio, _random_samples)
+    return maxima if return_indices else maxima[0]
 
 
 @in_float32
-@of_rank(3, _with_indices)
-def fractional_max_pool3d_with_indices() -> None:
+def fractional_max_pool3d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
     """Return what `fractional_max_pool3d` does, and the indices in the volumes."""
+    return _with_indices(3, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
 @in_float32
-@of_rank(3, _pool)
-def fractional_max_pool3d() -> None:
+def fractional_max_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Any:
     """Return the largest element under windows in (N, C, D, H, W); see `fractional_max_pool2d`."""
+    maxima = _with_indices(3, input, kernel_size, output_size, output_ratio, _random_samples)
+    return maxima if return_indices else maxima[0]
 
 
 def _check_fit(

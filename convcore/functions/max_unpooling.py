@@ -9,7 +9,6 @@ import numpy as np
 
 from convcore import engine
 from convcore._tensor import Tensor, scalar_name
-from convcore.engine.ranks import of_rank
 from convcore.functions._support.arguments import check_arguments, check_kind, ints
 from convcore.functions._support.linear_map import linear_map
 from convcore.functions.in_float32 import in_float32
@@ -26,9 +25,9 @@ def _max_unpool(
     input: Tensor,
     indices: Tensor,
     kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    stride: Any,
+    padding: Any,
+    output_size: Any,
 ) -> Tensor:
     function = f"max_unpool{rank}d"
     check_arguments(function, input=input, indices=indices)
@@ -91,8 +90,14 @@ def max_unpool1d(
 
 
 @in_float32
-@of_rank(2, _max_unpool)
-def max_unpool2d() -> None:
+def max_unpool2d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:
     """Undo max pooling: return planes of zeros with the elements of input at indices.
 
     Of elements with one index the last counts, and it alone has a gradient.
@@ -131,12 +136,20 @@ def max_unpool2d() -> None:
     tensor([[[0., 0.],
              [7., 0.]]])
     """
+    return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
 @in_float32
-@of_rank(3, _max_unpool)
-def max_unpool3d() -> None:
+def max_unpool3d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:
     """Return volumes with (N, C, D, H, W) put back to its indices; see `max_unpool2d`."""
+    return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 
 def _check_shapes(rank: int, input: Tensor, indices: Tensor) -> None:

@@ -20,7 +20,6 @@ from convcore.engine.geometry import index, indices, is_sequence
 from convcore.engine.layers.avg_pooling import avg_pool_maps
 from convcore.engine.layers.global_avg_pooling import global_avg_pool
 from convcore.engine.layers.max_pooling import MaxPool, adaptive_max_pool_of, max_pool_of
-from convcore.engine.ranks import of_rank
 from convcore.functions._support.arguments import check_kind, check_tensor, computed
 from convcore.functions._support.dispatch import flat_in, later_place_of
 from convcore.functions._support.errstate import ignore_errstate
@@ -51,11 +50,11 @@ def _max_pool(
     rank: int,
     input: Tensor,
     kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    return_indices: bool,
 ) -> Any:
     function = f"max_pool{rank}d"
     check_tensor(function, input)
@@ -94,14 +93,29 @@ def _maxima(
 
 
 @in_float32
-@of_rank(1, _max_pool)
-def max_pool1d() -> None:
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     """Return the largest element under every window of (N, C, W) or (C, W); see `max_pool2d`."""
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 @in_float32
-@of_rank(2, _max_pool)
-def max_pool2d() -> None:
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     """Return the largest element under every window (max pooling).
 
     Of equal elements the first counts, and it alone gets the gradient.  NaN is larger than all.
@@ -140,12 +154,21 @@ def max_pool2d() -> None:
     >>> max_pool2d(convcore.tensor([[[1.0, 2.0], [4.0, 3.0]]]), 2)
     tensor([[[4.]]])
     """
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 @in_float32
-@of_rank(3, _max_pool)
-def max_pool3d() -> None:
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     """Return the largest element under every window of (N, C, D, H, W); see `max_pool2d`."""
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def _differentiated(input: Tensor) -> bool:
@@ -243,11 +266,11 @@ def _avg_pool(
     rank: int,
     input: Tensor,
     kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
 ) -> Tensor:
     function = f"avg_pool{rank}d"
     check_tensor(function, input)
@@ -257,8 +280,15 @@ def _avg_pool(
 
 
 @in_float32
-@of_rank(2, _avg_pool)
-def avg_pool2d() -> None:
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
     """Return the mean element under every window (average pooling).
 
     Parameters
@@ -286,12 +316,25 @@ def avg_pool2d() -> None:
     >>> avg_pool2d(convcore.tensor([[[1.0, 2.0], [4.0, 3.0]]]), 2)
     tensor([[[2.5000]]])
     """
+    return _avg_pool(
+        2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
 
 
 @in_float32
-@of_rank(3, _avg_pool)
-def avg_pool3d() -> None:
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
     """Return the mean element under every window of (N, C, D, H, W); see `avg_pool2d`."""
+    return _avg_pool(
+        3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
 
 
 @kept
@@ -323,14 +366,13 @@ def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
 
 
 @in_float32
-@of_rank(1, _adaptive_avg_pool)
-def adaptive_avg_pool1d() -> None:
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """Return means of (N, C, W) or (C, W) over output_size windows; see `adaptive_avg_pool2d`."""
+    return _adaptive_avg_pool(1, input, output_size)
 
 
 @in_float32
-@of_rank(2, _adaptive_avg_pool)
-def adaptive_avg_pool2d() -> None:
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """Return the means of the windows that cut each axis into output_size parts.
 
     Part i of H rows is [floor(i*H/OH), ceil((i+1)*H/OH)); neighbours share a row where OH does not
@@ -357,12 +399,13 @@ def adaptive_avg_pool2d() -> None:
     >>> adaptive_avg_pool2d(convcore.tensor([[[1.0, 2.0, 6.0]]]), (1, 2))
     tensor([[[1.5000, 4.0000]]])
     """
+    return _adaptive_avg_pool(2, input, output_size)
 
 
 @in_float32
-@of_rank(3, _adaptive_avg_pool)
-def adaptive_avg_pool3d() -> None:
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Return means of (N, C, D, H, W) over output_size windows; see `adaptive_avg_pool2d`."""
+    return _adaptive_avg_pool(3, input, output_size)
 
 
 def _adaptive_mean(rank: int, input: Tensor, outs: Ints) -> Tensor:
@@ -413,9 +456,7 @@ def _adaptive_mean_grad(rank: int, grad: Tensor, sizes: Ints) -> Tensor:
     return output
 
 
-def _adaptive_max_pool(
-    rank: int, input: Tensor, output_size: Any, return_indices: bool = False
-) -> Any:
+def _adaptive_max_pool(rank: int, input: Tensor, output_size: Any, return_indices: bool) -> Any:
     function = f"adaptive_max_pool{rank}d"
     check_tensor(function, input)
     check_kind(function, input, "f")
@@ -436,14 +477,13 @@ def _adaptive_max_pool(
 
 
 @in_float32
-@of_rank(1, _adaptive_max_pool)
-def adaptive_max_pool1d() -> None:
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Return maxima of (N, C, W) or (C, W) over output_size windows; see `adaptive_max_pool2d`."""
+    return _adaptive_max_pool(1, input, output_size, return_indices)
 
 
 @in_float32
-@of_rank(2, _adaptive_max_pool)
-def adaptive_max_pool2d() -> None:
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Return the largest element of each window that cuts each axis into output_size parts.
 
     Parameters
@@ -468,12 +508,13 @@ def adaptive_max_pool2d() -> None:
     >>> adaptive_max_pool2d(convcore.tensor([[[1.0, 2.0, 6.0]]]), (1, 2))
     tensor([[[2., 6.]]])
     """
+    return _adaptive_max_pool(2, input, output_size, return_indices)
 
 
 @in_float32
-@of_rank(3, _adaptive_max_pool)
-def adaptive_max_pool3d() -> None:
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Return maxima of (N, C, D, H, W) over output_size windows; see `adaptive_max_pool2d`."""
+    return _adaptive_max_pool(3, input, output_size, return_indices)
 
 
 def ints_per_axis(function: str, name: str, value: Any, rank: int, omitted: str = "") -> Ints:

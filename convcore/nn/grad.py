@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from convcore.engine.ranks import of_rank
+from collections.abc import Sequence
+from typing import Any
+
+from convcore._tensor import Tensor
+from convcore.engine.geometry import Steps
 from convcore.functions.conv import gradient_by_input, gradient_by_weight
 
 __all__ = [
@@ -15,21 +19,46 @@ __all__ = [
 ]
 
 
-@of_rank(1, gradient_by_input)
-def conv1d_input() -> None:
+def conv1d_input(
+    input_size: Sequence[int],
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
     """Return the gradient of `conv1d` by its input, (N, C_in, W); as `conv2d_input`."""
+    steps = Steps(stride, padding, dilation, groups)
+    return gradient_by_input(1, input_size, weight, grad_output, steps)
 
 
-@of_rank(1, gradient_by_weight)
-def conv1d_weight() -> None:
+def conv1d_weight(
+    input: Tensor,
+    weight_size: Sequence[int],
+    grad_output: Tensor,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
     """Return the gradient of `conv1d` by its weight, (C_out, C_in/G, KW).
 
     The arguments are those of `conv2d_weight`.
     """
+    steps = Steps(stride, padding, dilation, groups)
+    return gradient_by_weight(1, input, weight_size, grad_output, steps)
 
 
-@of_rank(2, gradient_by_input)
-def conv2d_input() -> None:
+def conv2d_input(
+    input_size: Sequence[int],
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
     """Return the gradient of `conv2d` by its input.
 
     Parameters
@@ -63,10 +92,19 @@ def conv2d_input() -> None:
               [2., 4., 2.],
               [1., 2., 1.]]]])
     """
+    steps = Steps(stride, padding, dilation, groups)
+    return gradient_by_input(2, input_size, weight, grad_output, steps)
 
 
-@of_rank(2, gradient_by_weight)
-def conv2d_weight() -> None:
+def conv2d_weight(
+    input: Tensor,
+    weight_size: Sequence[int],
+    grad_output: Tensor,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
     """Return the gradient of `conv2d` by its weight.
 
     Parameters
@@ -94,16 +132,36 @@ def conv2d_weight() -> None:
     tensor([[[[ 8., 12.],
               [20., 24.]]]])
     """
+    steps = Steps(stride, padding, dilation, groups)
+    return gradient_by_weight(2, input, weight_size, grad_output, steps)
 
 
-@of_rank(3, gradient_by_input)
-def conv3d_input() -> None:
+def conv3d_input(
+    input_size: Sequence[int],
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
     """Return the gradient of `conv3d` by its input, (N, C_in, D, H, W); as `conv2d_input`."""
+    steps = Steps(stride, padding, dilation, groups)
+    return gradient_by_input(3, input_size, weight, grad_output, steps)
 
 
-@of_rank(3, gradient_by_weight)
-def conv3d_weight() -> None:
+def conv3d_weight(
+    input: Tensor,
+    weight_size: Sequence[int],
+    grad_output: Tensor,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
     """Return the gradient of `conv3d` by its weight, (C_out, C_in/G, KD, KH, KW).
 
     The arguments are those of `conv2d_weight`.
     """
+    steps = Steps(stride, padding, dilation, groups)
+    return gradient_by_weight(3, input, weight_size, grad_output, steps)

@@ -1,6 +1,6 @@
 """Convolutions on arrays: their passes, plans and algorithms.
 
-- conv_nd.py: conv1d to conv_transpose3d, with PyTorch's arguments, from engine/ranks.py
+- conv_nd.py: conv1d to conv_transpose3d, with PyTorch's arguments
 - passes.py: forward, input gradient, weight gradient, bias gradient, transposed convolution
 - executables.py: a kernel and its plan for arrays of one kind, made once and cached
 - prepacked.py: a forward pass whose weights are packed once, for inference

@@ -5,7 +5,6 @@ from __future__ import annotations
 from convcore.engine.conv.epilogue import Activation
 from convcore.engine.conv.passes import conv_forward, conv_transpose
 from convcore.engine.geometry import Padding, Spatial
-from convcore.engine.ranks import of_rank
 from convcore.engine.runtime.checks import Array, checked_array
 
 
@@ -13,13 +12,12 @@ def _conv(
     rank: int,
     input: Array,
     weight: Array,
-    bias: Array | None = None,
-    stride: Spatial = 1,
-    padding: Padding = 0,
-    dilation: Spatial = 1,
-    groups: int = 1,
-    *,
-    activation: Activation = None,
+    bias: Array | None,
+    stride: Spatial,
+    padding: Padding,
+    dilation: Spatial,
+    groups: int,
+    activation: Activation,
 ) -> Array:
     _check_rank("conv", rank, weight)
     return conv_forward(
@@ -38,12 +36,12 @@ def _conv_transpose(
     rank: int,
     input: Array,
     weight: Array,
-    bias: Array | None = None,
-    stride: Spatial = 1,
-    padding: Padding = 0,
-    output_padding: Spatial = 0,
-    groups: int = 1,
-    dilation: Spatial = 1,
+    bias: Array | None,
+    stride: Spatial,
+    padding: Padding,
+    output_padding: Spatial,
+    groups: int,
+    dilation: Spatial,
 ) -> Array:
     _check_rank("conv_transpose", rank, weight)
     return conv_transpose(
@@ -66,8 +64,17 @@ def _check_rank(function: str, rank: int, weight: Array) -> None:
         )
 
 
-@of_rank(1, _conv)
-def conv1d() -> None:
+def conv1d(
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Spatial = 1,
+    padding: Padding = 0,
+    dilation: Spatial = 1,
+    groups: int = 1,
+    *,
+    activation: Activation = None,
+) -> Array:
     """Convolve (N, C_in, W) or (C_in, W) with (C_out, C_in/G, KW); see `conv_forward`.
 
     Examples
@@ -76,10 +83,20 @@ def conv1d() -> None:
     >>> conv1d(np.arange(5.0).reshape(1, 1, 5), np.ones((1, 1, 2)), dilation=2)
     array([[[2., 4., 6.]]])
     """
+    return _conv(1, input, weight, bias, stride, padding, dilation, groups, activation)
 
 
-@of_rank(2, _conv)
-def conv2d() -> None:
+def conv2d(
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Spatial = 1,
+    padding: Padding = 0,
+    dilation: Spatial = 1,
+    groups: int = 1,
+    *,
+    activation: Activation = None,
+) -> Array:
     """Convolve (N, C_in, H, W) or (C_in, H, W) with (C_out, C_in/G, KH, KW); see `conv_forward`.
 
     Examples
@@ -89,10 +106,20 @@ def conv2d() -> None:
     >>> conv2d(x, np.ones((1, 1, 2, 2)), stride=2, padding=3)[0, 0, 2]
     array([ 0., 15., 36., 44.,  0.])
     """
+    return _conv(2, input, weight, bias, stride, padding, dilation, groups, activation)
 
 
-@of_rank(3, _conv)
-def conv3d() -> None:
+def conv3d(
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Spatial = 1,
+    padding: Padding = 0,
+    dilation: Spatial = 1,
+    groups: int = 1,
+    *,
+    activation: Activation = None,
+) -> Array:
     """Convolve (N, C_in, D, H, W) or unbatched with (C_out, C_in/G, KD, KH, KW).
 
     See `conv_forward`.
@@ -103,10 +130,19 @@ def conv3d() -> None:
     >>> conv3d(np.ones((1, 1, 2, 2, 3)), np.ones((1, 1, 2, 2, 2)))[0, 0, 0]
     array([[8., 8.]])
     """
+    return _conv(3, input, weight, bias, stride, padding, dilation, groups, activation)
 
 
-@of_rank(1, _conv_transpose)
-def conv_transpose1d() -> None:
+def conv_transpose1d(
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Spatial = 1,
+    padding: Padding = 0,
+    output_padding: Spatial = 0,
+    groups: int = 1,
+    dilation: Spatial = 1,
+) -> Array:
     """Transpose a convolution: (N, C_in, W) or (C_in, W) with (C_in, C_out/G, KW).
 
     See `conv_transpose`.
@@ -117,10 +153,21 @@ def conv_transpose1d() -> None:
     >>> conv_transpose1d(np.arange(1.0, 3.0).reshape(1, 1, 2), np.ones((1, 1, 3)), stride=2)
     array([[[1., 1., 3., 2., 2.]]])
     """
+    return _conv_transpose(
+        1, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
 
 
-@of_rank(2, _conv_transpose)
-def conv_transpose2d() -> None:
+def conv_transpose2d(
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Spatial = 1,
+    padding: Padding = 0,
+    output_padding: Spatial = 0,
+    groups: int = 1,
+    dilation: Spatial = 1,
+) -> Array:
     """Transpose a convolution: (N, C_in, H, W) or (C_in, H, W) with (C_in, C_out/G, KH, KW).
 
     See `conv_transpose`.
@@ -132,10 +179,21 @@ def conv_transpose2d() -> None:
     array([[[[1., 1., 1., 1., 0.],
              [0., 0., 0., 0., 0.]]]])
     """
+    return _conv_transpose(
+        2, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
 
 
-@of_rank(3, _conv_transpose)
-def conv_transpose3d() -> None:
+def conv_transpose3d(
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Spatial = 1,
+    padding: Padding = 0,
+    output_padding: Spatial = 0,
+    groups: int = 1,
+    dilation: Spatial = 1,
+) -> Array:
     """Transpose a convolution: (N, C_in, D, H, W) or unbatched with (C_in, C_out/G, KD, KH, KW).
 
     See `conv_transpose`.
@@ -146,3 +204,6 @@ def conv_transpose3d() -> None:
     >>> conv_transpose3d(np.ones((1, 1, 1, 1, 2)), np.ones((1, 1, 1, 1, 2)))[0, 0, 0]
     array([[1., 2., 1.]])
     """
+    return _conv_transpose(
+        3, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
