@@ -44,6 +44,7 @@ ELSEWHERE = {
     "pip wheel": ".ci/run, job poor",
     "wheels/": ".ci/run wheels",
     "mpiexec": "tests/distributed/test_page.py",
+    "python name_tag.py": "tests/onnx/test_name_tag.py",
     "python with_": "tests/docs/test_many_machines.py",
     "sbatch": "a cluster; tests/distributed/test_page.py reads the script",
     "convcore bench --quick": ".ci/run, job first",
@@ -130,7 +131,6 @@ def test_no_block_escapes():
 # What Markdown's pages show besides lines of Python, by its first words, and what runs it.
 ELSEWHERE_IN_MARKDOWN = {
     "pip install": ".ci/run, jobs main, suite and clean; mpiexec in tests/distributed",
-    "from importlib.metadata": "tests/onnx/test_readme.py",
     "python benchmarks/": "nothing: minutes of a quiet machine",
 }
 

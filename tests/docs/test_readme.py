@@ -1,4 +1,4 @@
-"""The README's commands run: the short ones here as they stand there, the others where it says."""
+"""Commands of the README and of the first page run: the short ones here, the others elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import mpi
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "README.md").read_text("utf-8")
+README = (ROOT / "README.md").read_text("utf-8")
+FIRST_PAGE = (ROOT / "docs" / "start" / "index.rst").read_text("utf-8")
 PROGRAMS = ("bash", "convcore", "mpiexec", "pip", "pytest", "python", "sphinx-build")
 
 SHORT = {
@@ -21,13 +22,12 @@ SHORT = {
     'convcore plan "8,64,56,56,64,3,1,1,1,1"',
     "convcore summary resnet18",
 }
-# What runs the others; "nothing" for what takes minutes of a quiet machine.
+# The tests of the others; "nothing" for commands that take minutes of a quiet machine.
 ELSEWHERE = {
-    "bash .ci/run": "CI itself",
     "convcore bench --busy": "tests/bench/test_busy.py",
     "convcore bench --nets": "nothing",
     "convcore bench --quick": ".ci/run",
-    "convcore bench --suite overhead": ".ci/run",
+    "convcore completion": "tests/cli/test_cli.py",
     "convcore demo": "tests/demo/test_demo.py",
     "convcore run": "tests/compat/test_door.py",
     "convcore run-model": "tests/cli/test_run_model.py",
@@ -35,20 +35,18 @@ ELSEWHERE = {
     "convcore watch": "tests/cli/test_watch.py",
     "mpiexec": "tests/docs/test_readme.py",
     "pip install": ".ci/run",
-    "pip wheel": ".ci/run",
     "pytest": ".ci/run",
-    "python benchmarks/memory.py": ".ci/run",
-    "python tests/fuzz/": "tests/fuzz/test_checkpoints.py",
     "sphinx-build docs": ".ci/run",
 }
 
 
 def commands():
-    """Yield each command of the README, of a block of commands or within a line."""
-    outside = re.sub(r"^```.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
-    shown = re.findall(r"`([^`\n]+)`|^ {4}(\S.*)$", outside, re.MULTILINE)
-    for inline, block in shown:
-        for command in (inline or block).split(" && "):
+    """Yield each command in a block of the README, or within a line of it or of the first page."""
+    outside = re.sub(r"^```.*?^```$", "", README, flags=re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^ {4}(\S.*)$", outside, re.MULTILINE)
+    inline = re.findall(r"`([^`\n]+)`", outside) + re.findall(r"``([^`\n]+)``", FIRST_PAGE)
+    for line in blocks + inline:
+        for command in line.split(" && "):
             if command.split()[0] in PROGRAMS:
                 yield command
 
@@ -75,7 +73,7 @@ def test_every_command_is_run_somewhere():
     }
     assert found >= SHORT
     assert set(others.values()) == set(ELSEWHERE)
-    for place in set(ELSEWHERE.values()) - {"nothing", "CI itself"}:
+    for place in set(ELSEWHERE.values()) - {"nothing"}:
         assert (ROOT / place).exists() or place == ".ci/run", place  # a wheel's tests lack .ci
 
 
