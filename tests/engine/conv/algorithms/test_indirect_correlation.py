@@ -57,6 +57,16 @@ def test_kernels_of_one_tap_are_exact_where_blocks_end_within_lines(pass_name, s
     assert plan.block % ROWS == 0 < plan.block % 31
 
 
+@pytest.mark.parametrize("layout", ["contiguous", "permuted", "strided"])
+def test_blocks_whose_outputs_no_tap_meets_are_exact(layout, forced):
+    # Every 16th output is met. The last block lies between two of these: it copies no columns.
+    # A pointer to its first column overflows where columns are not adjacent in memory.
+    layer = (1, 16, 1, 125), (16, 16, 1, 1), "float32", layout
+    plan = forced("indirect", "input_grad", *layer, stride=(1, 16))
+    first, last = 124 // plan.block * plan.block, 124
+    assert all(output % 16 for output in range(first, last + 1))
+
+
 @pytest.mark.parametrize(("step", "width"), [(3, 25), (3, 193), (8, 50)])
 def test_blocks_without_an_output_of_some_class_are_exact(step, width, forced):
     # The last block has fewer pixels than the input gradient has classes of columns.
