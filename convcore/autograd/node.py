@@ -203,7 +203,7 @@ _apart = _Apart()
 
 def take_apart(node: Node) -> None:
     """Drop a node's references without recursion: nodes freed by that are queued."""
-    if not node.next_functions:
+    if not getattr(node, "next_functions", ()):  # unset if an interrupt ended __init__
         return
     # _saved is unset if a saved-tensor pack hook raised.
     held = (node.next_functions, getattr(node, "_saved", None))

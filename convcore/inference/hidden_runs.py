@@ -171,12 +171,7 @@ class State:
                 return
             if hasattr(value, "__dict__"):
                 yield from self._visit_dict(vars(value))
-            slots = [vars(cls).get("__slots__", ()) for cls in type(value).__mro__]
-            names = [(each,) if isinstance(each, str) else tuple(each) for each in slots]
-            known = {"__dict__", "__weakref__"}
-            yield from self._visit_slots(
-                value, tuple(name for each in names for name in each if name not in known)
-            )
+            yield from self._visit_slots(value, _slots(type(value)))
             yield type(value)
 
     def _visit_function(self, function: types.FunctionType) -> Iterator[Any]:
@@ -197,6 +192,16 @@ class State:
             elif id(value) not in self._kept and not _is_library_name(value.__name__):
                 self._kept[id(value)] = value
                 yield from self._visit_names(vars(value), names)
+
+
+def _slots(cls: type) -> tuple[str, ...]:
+    """Return the names of a class's slots, those of its bases included, that nothing overrides."""
+    return tuple(
+        name
+        for base in cls.__mro__
+        for name, member in vars(base).items()
+        if isinstance(member, types.MemberDescriptorType) and getattr(cls, name) is member
+    )
 
 
 def _is_library_name(module: str) -> bool:

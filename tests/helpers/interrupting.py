@@ -56,11 +56,20 @@ def count_places(
     return next(left) - 1
 
 
+def _is_in_finalizer(frame: Any) -> bool:
+    """Return whether `__del__` is running: Python prints its exceptions and goes on."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _traced(
     call: Callable[..., Any], args: tuple, where: str, anywhere: bool, left: Any
 ) -> Callable[[], None]:
     def begin(frame: Any, event: str, argument: Any) -> Any:
-        if where not in frame.f_code.co_filename:
+        if where not in frame.f_code.co_filename or _is_in_finalizer(frame):
             return None
         frame.f_trace_opcodes = True
         if next(left) == 0:
