@@ -62,6 +62,9 @@ KERNELS = Path("convcore/kernels")
 MICROKERNELS = sorted(
     path for path in KERNELS.rglob("*.c") if not path.with_suffix(".pyx").exists()
 )
+# The C headers that Cython reads through CYTHON_VIEW, which is written at build time.
+DECLARED_HEADERS = ("conv/microkernels.h", "layers/pooling.h", "layers/microkernels.h")
+CYTHON_VIEW = KERNELS / "runtime" / "_microkernels.pxd"
 # An instruction set that has more than the one before it for products in bfloat16 only.
 PAIRS = "avx512_bf16"
 # A C header in quotation marks, named by C or by Cython.
@@ -300,6 +303,60 @@ def mark_made(target, made_from):
     stamp.write_text(made_from)
 
 
+def cython_view(header):
+    """Declare a C header's enums, int macros, structs and function types in Cython.
+
+    Names lose their prefix: convcore_few_channels is FewChannels, CONVCORE_CLAMP is CLAMP.
+    """
+    source = (KERNELS / header).read_text("utf-8")
+    source = re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
+    macros = re.findall(r"^#define (CONVCORE_\w+) \d+$", source, re.MULTILINE)
+    source = re.sub(r"^#(.*\\\n)*.*", "", source, flags=re.MULTILINE)
+    lines = [f'cdef extern from "{header}":']
+    lines += [f"    enum: {declared(name)}" for name in macros]
+    pattern = r"\benum \{(.*?)\};|typedef struct \{(.*?)\} (\w+);|typedef ([^{};]*);"
+    for constants, fields, name, function in re.findall(pattern, source, re.DOTALL):
+        names = re.findall(r"(CONVCORE_\w+)\s*(?:[,=]|$)", constants.strip())
+        lines += [f"    enum: {declared(constant)}" for constant in names]
+        if fields:
+            lines.append(f"    ctypedef struct {declared(name)}:")
+            lines += [f"        {line}" for line in cython_fields(fields)]
+        if function:
+            lines.append(f"    ctypedef {cython_declaration(function)}")
+    return "\n".join(lines) + "\n"
+
+
+def cython_fields(fields):
+    """Yield a Cython declaration of each field of a C struct."""
+    for field in map(str.strip, fields.split(";")):
+        if "(" in field:
+            yield cython_declaration(field)
+        elif field:
+            first, *others = field.split(",")
+            base, name = re.fullmatch(r"(.*?)\s*(\**\w+(?:\[.*\])?)", first).groups()
+            # One at a time: Cython refuses several pointers in a declaration.
+            for declarator in (name, *others):
+                yield cython_declaration(f"{base} {declarator.strip()}")
+
+
+def cython_declaration(text):
+    """Translate a C declaration: its types, its array sizes, and that functions hold no GIL."""
+    text = " ".join(text.split()).replace("ptrdiff_t", "Py_ssize_t")
+    text = re.sub(r"\(\*(convcore_\w+)\)", lambda name: f"(*{declared(name[1])})", text)
+    text = re.sub(r"(?<![\"\w])(?:convcore|CONVCORE)_\w+", lambda name: short_name(name[0]), text)
+    return f"{text} noexcept nogil" if "(" in text else text
+
+
+def declared(name):
+    return f'{short_name(name)} "{name}"'
+
+
+def short_name(name):
+    if name.isupper():
+        return name.removeprefix("CONVCORE_")
+    return "".join(map(str.capitalize, name.split("_")[1:]))
+
+
 class BuildKernels(build_ext):
     """build_ext that works in parallel, probes OpenMP and leaves the source tree clean.
 
@@ -333,6 +390,11 @@ class BuildKernels(build_ext):
         from Cython.Build import cythonize
         from Cython.Build.Dependencies import create_dependency_tree
 
+        view = "from libc.stdint cimport uint8_t\n\n" + "\n".join(
+            map(cython_view, DECLARED_HEADERS)
+        )
+        if not CYTHON_VIEW.exists() or CYTHON_VIEW.read_text("utf-8") != view:
+            CYTHON_VIEW.write_text(view, "utf-8")
         tree = create_dependency_tree(quiet=True)
         stale, digests = [], {}
         for extension in self.extensions:

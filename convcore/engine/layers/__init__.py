@@ -26,7 +26,7 @@ Shared: pooling.py (checks), windows.py (NumPy's windows), separable.py (weights
 images.py (dense NCHW and NHWC memory), kernels/layers/pooling.h (axes of images).
 
 To add a layer: its loops in a header of kernels/layers, included and listed in microkernels.c,
-declared in microkernels.h and kernels/runtime/_isa.pxd; threads and blocks in a .pyx; checks and
+declared in microkernels.h; threads and blocks in a .pyx; checks and
 memory in a module here; the differentiable function in functions/, the module in nn/modules/.
 Tests compare it with engine/reference.py, with finite differences and with PyTorch.
 """

@@ -10,15 +10,15 @@ from cython.parallel cimport prange, threadid
 
 from convcore.kernels.conv._kernel cimport FloatCorrelation, FloatWeightGradient
 from convcore.kernels.conv._partials cimport chunk_begin
-from convcore.kernels.runtime._isa cimport MOST_PHASES, MOST_TAPS, Direct, Epilogue, microkernels
+from convcore.kernels.runtime._isa cimport MAX_PHASES, MAX_TAPS, Direct, Epilogue, microkernels
 from convcore.kernels.runtime._threads cimport use_team
 from convcore.kernels.runtime._vectors cimport add, copy, zero
 
 use_team()
 
 # What engine/conv/algorithms/direct.py has to keep to.
-KERNEL = MOST_TAPS
-PHASES = MOST_PHASES
+KERNEL = MAX_TAPS
+PHASES = MAX_PHASES
 
 cdef struct Job:
     Direct direct

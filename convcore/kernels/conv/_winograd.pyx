@@ -25,7 +25,7 @@ from convcore.kernels.runtime._isa cimport (
     Epilogue,
     Filters,
     Tiling,
-    Transforms,
+    Winograd,
     filters,
     microkernels,
 )
@@ -76,7 +76,7 @@ cdef void transform_data(
     const float *x, float *v,
 ) noexcept nogil:
     """v[point, tile, (source, c)] of one block of tiles."""
-    cdef const Transforms *t = &microkernels().winograd[job.transforms]
+    cdef const Winograd *t = &microkernels().winograd[job.transforms]
     cdef Py_ssize_t i
     x = element(x, group * job.c * phases[0].x.channel, phases[0].x.narrow)
     # In order: the zeros that fill up the last vector of a source lie where the next one begins.
@@ -92,7 +92,7 @@ cdef void transform_weights(
 
     channels: rows of a panel of u, whose first is c0's.
     """
-    cdef const Transforms *t = &microkernels().winograd[job.transforms]
+    cdef const Winograd *t = &microkernels().winograd[job.transforms]
     cdef Py_ssize_t panel = microkernels().panel, o = o_block * job.o_block, i
     cdef Filters f = phase.filters
     f.end = w + job.w_size

@@ -12,7 +12,7 @@ Work items are (group, block of o, phase, block of c, run of tiles); see _partia
 
 from convcore.kernels.conv._kernel cimport FloatWeightGradient
 from convcore.kernels.conv._partials cimport chunk_begin
-from convcore.kernels.runtime._isa cimport Filters, Tiling, Transforms, filters, microkernels
+from convcore.kernels.runtime._isa cimport Filters, Tiling, Winograd, filters, microkernels
 from convcore.kernels.runtime._vectors cimport element
 
 cdef struct Phase:
@@ -51,7 +51,7 @@ cdef void add_tiles(
 
     What lies in a panel beyond the last channel is multiplied too, and its sums never looked at.
     """
-    cdef const Transforms *t = &microkernels().winograd[job.transforms]
+    cdef const Winograd *t = &microkernels().winograd[job.transforms]
     cdef Py_ssize_t panel = microkernels().panel, count = end - first, c, i, p
     cdef float *v = scratch + job.v_first
     cdef float *sums = scratch + job.sum_first

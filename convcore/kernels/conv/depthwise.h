@@ -49,7 +49,7 @@ INLINE void sum_taps(const int R, const int last, const convcore_direct *d, ptrd
                      ptrdiff_t phase_column, const view *v, ptrdiff_t r0, vec bias,
                      const convcore_epilogue *e)
 {
-    const convcore_axis *row = &d->row, *column = &d->column;
+    const convcore_direct_axis *row = &d->row, *column = &d->column;
     const ptrdiff_t apart = row->stride * v->pitch;
     for (ptrdiff_t n = 0; n < n_vectors(last, v); n++) {
         ptrdiff_t p = begin_of(last, v, n);
@@ -107,7 +107,7 @@ static void depthwise_plane(const convcore_direct *d, const plane_shape *s, ptrd
                             vec bias, const convcore_epilogue *e, const float *full,
                             float *lines)
 {
-    const convcore_axis *row = &d->row, *column = &d->column;
+    const convcore_direct_axis *row = &d->row, *column = &d->column;
     const ptrdiff_t phases = column->phases, length = column->out;
     const ptrdiff_t segment = (outputs_of(column, 0) + 2 * LANES - 1) / LANES * LANES;
     for (ptrdiff_t a = 0; a < row->phases; a++) {
@@ -138,7 +138,7 @@ static void depthwise_bands(const convcore_direct *d, ptrdiff_t c, ptrdiff_t j0,
                             const float *x, const float *end, const float *w, float *y,
                             const float *full, const convcore_epilogue *e, float *scratch)
 {
-    const convcore_axis *row = &d->row, *column = &d->column;
+    const convcore_direct_axis *row = &d->row, *column = &d->column;
     const ptrdiff_t rows = reach(row, min_of(d->rows, j1 - j0));
     const plane_shape s = shape_plane(column);
     clear(scratch, rows * s.pitch + LANES);
@@ -156,7 +156,7 @@ static void depthwise_channel_bands(const convcore_direct *d, ptrdiff_t b0, ptrd
                                     const float *w, float *y, const convcore_epilogue *e,
                                     float *scratch)
 {
-    const convcore_axis *row = &d->row, *column = &d->column;
+    const convcore_direct_axis *row = &d->row, *column = &d->column;
     const ptrdiff_t rows = reach(row, min_of(d->rows, j1 - j0)), C = d->channels;
     const ptrdiff_t c0 = block_channel(C, b0), c1 = min_of(C, block_channel(C, b1 - 1) + LANES);
     const channel_shape s = shape_channels(column, c1 - c0);
@@ -199,7 +199,7 @@ static void depthwise(const convcore_direct *d, ptrdiff_t image, ptrdiff_t c0, p
                       ptrdiff_t j0, ptrdiff_t j1, const float *x, const float *w, float *y,
                       const convcore_epilogue *e, float *scratch)
 {
-    const convcore_axis *row = &d->row, *column = &d->column;
+    const convcore_direct_axis *row = &d->row, *column = &d->column;
     const ptrdiff_t pixels = row->size * column->size, outputs = row->out * column->out;
     const float *end = x + d->size;
     x = element(d->narrow, x, image * d->channels * pixels);
@@ -306,7 +306,7 @@ static void grad_bands(const convcore_direct *d, ptrdiff_t c0, ptrdiff_t c1, ptr
                        ptrdiff_t j1, const float *x, const float *end, const float *gy,
                        const float *g_end, float *sums, float *scratch)
 {
-    const convcore_axis *row = &d->row, *column = &d->column;
+    const convcore_direct_axis *row = &d->row, *column = &d->column;
     const plane_shape s = shape_plane(column);
     clear(scratch, reach(row, min_of(d->rows, j1 - j0)) * s.pitch + LANES);
     for (ptrdiff_t c = c0; c < c1; c++)
@@ -324,7 +324,7 @@ static void grad_channel_bands(const convcore_direct *d, ptrdiff_t b0, ptrdiff_t
                                ptrdiff_t j1, const float *x, const float *end, const float *gy,
                                const float *g_end, float *sums, float *scratch)
 {
-    const convcore_axis *row = &d->row, *column = &d->column;
+    const convcore_direct_axis *row = &d->row, *column = &d->column;
     const ptrdiff_t C = d->channels, g_row = column->out * C;
     const ptrdiff_t c0 = block_channel(C, b0), c1 = min_of(C, block_channel(C, b1 - 1) + LANES);
     const channel_shape s = shape_channels(column, c1 - c0);
@@ -349,7 +349,7 @@ static void depthwise_gradient(const convcore_direct *d, ptrdiff_t image, ptrdif
                                ptrdiff_t c1, ptrdiff_t j0, ptrdiff_t j1, const float *x,
                                const float *gy, float *sums, float *scratch)
 {
-    const convcore_axis *row = &d->row, *column = &d->column;
+    const convcore_direct_axis *row = &d->row, *column = &d->column;
     const ptrdiff_t pixels = row->size * column->size, outputs = row->out * column->out;
     const float *end = x + d->size, *g_end = gy + d->size / pixels * outputs;
     x += image * d->channels * pixels;

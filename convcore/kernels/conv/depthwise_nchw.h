@@ -44,7 +44,7 @@ INLINE int fits_lines(ptrdiff_t K, ptrdiff_t count)
 /* Whether a map can be made by lines: its columns are padded as line_taps pads them. */
 static int is_by_lines(const convcore_direct *d)
 {
-    const convcore_axis *axis = &d->column;
+    const convcore_direct_axis *axis = &d->column;
     if (d->specialisation < 0) {
         ptrdiff_t K = -d->specialisation / 10;
         return axis->size == (axis->out + 1) / 2 && axis->low == (K == 5 ? -1 : 0)

@@ -55,7 +55,7 @@ INLINE void fill_planes(const convcore_direct *d, const plane_shape *s, ptrdiff_
                         ptrdiff_t channels, ptrdiff_t j0, ptrdiff_t j1, const float *image,
                         const float *end, float *halos, ptrdiff_t plane)
 {
-    const convcore_axis *axis = &d->row;
+    const convcore_direct_axis *axis = &d->row;
     const ptrdiff_t rows = reach(axis, j1 - j0);
     if (!d->channels_last) {
         for (ptrdiff_t c = 0; c < channels; c++)
@@ -127,7 +127,7 @@ INLINE void sum_group(const int O, const int R, const int K, const convcore_grou
                       ptrdiff_t phase, ptrdiff_t phase_column, const group_view *given,
                       ptrdiff_t r0, const float *bias, const convcore_epilogue *e)
 {
-    const convcore_axis *row = &g->direct.row;
+    const convcore_direct_axis *row = &g->direct.row;
     const group_view v = *given;
     const convcore_epilogue own = *e;
     const ptrdiff_t apart = row->stride * v.pitch;
@@ -190,7 +190,7 @@ INLINE void sum_group_rows(const int O, const int K, const convcore_grouped *g, 
                               const group_view *v, ptrdiff_t rows, const float *bias,             \
                               const convcore_epilogue *e)                                         \
     {                                                                                             \
-        const convcore_axis *column = &g->direct.column;                                          \
+        const convcore_direct_axis *column = &g->direct.column;                                          \
         if (column->begin[phase_column + 1] - column->begin[phase_column] == 3)                   \
             sum_group_rows(O, 3, g, phase, phase_column, v, rows, bias, e);                       \
         else                                                                                      \
@@ -203,7 +203,7 @@ static void sum_channels(const convcore_grouped *g, ptrdiff_t phase, ptrdiff_t p
                          group_view v, ptrdiff_t rows, const float *bias,
                          const convcore_epilogue *e)
 {
-    const convcore_axis *row = &g->direct.row, *column = &g->direct.column;
+    const convcore_direct_axis *row = &g->direct.row, *column = &g->direct.column;
     const ptrdiff_t row_taps = row->begin[phase + 1] - row->begin[phase];
     const ptrdiff_t taps = row_taps * (column->begin[phase_column + 1] - column->begin[phase_column]);
     /* The taps of the phases before this one. */
@@ -227,7 +227,7 @@ static void sum_channels(const convcore_grouped *g, ptrdiff_t phase, ptrdiff_t p
 }
 
 /* Lines of sums: (channels, rows, phases of columns, segment). */
-INLINE ptrdiff_t line_segment(const convcore_axis *column)
+INLINE ptrdiff_t line_segment(const convcore_direct_axis *column)
 {
     return (outputs_of(column, 0) + LANES - 1) / LANES * LANES;
 }
@@ -236,7 +236,7 @@ INLINE ptrdiff_t line_segment(const convcore_axis *column)
 static void put_lines(const convcore_grouped *g, const float *lines, ptrdiff_t line_channel,
                       ptrdiff_t channels, float *y)
 {
-    const convcore_axis *row = &g->direct.row, *column = &g->direct.column;
+    const convcore_direct_axis *row = &g->direct.row, *column = &g->direct.column;
     const ptrdiff_t segment = line_segment(column), made = g->groups * g->o;
     if (g->direct.channels_last) {
         for (ptrdiff_t b = 0; b < column->phases; b++)
@@ -262,7 +262,7 @@ static void grouped(const convcore_grouped *g, ptrdiff_t image, ptrdiff_t g0, pt
                     const convcore_epilogue *e, float *scratch)
 {
     const convcore_direct *d = &g->direct;
-    const convcore_axis *row = &d->row, *column = &d->column;
+    const convcore_direct_axis *row = &d->row, *column = &d->column;
     const ptrdiff_t made = g->groups * g->o, block = min_of(d->rows, j1 - j0);
     const plane_shape s = shape_plane(column);
     const ptrdiff_t plane = reach(row, block) * s.pitch + LANES, segment = line_segment(column);
@@ -422,7 +422,7 @@ static void grouped_gradient(const convcore_grouped *g, ptrdiff_t image, ptrdiff
                              const float *gy, float *sums, float *scratch)
 {
     const convcore_direct *d = &g->direct;
-    const convcore_axis *row = &d->row, *column = &d->column;
+    const convcore_direct_axis *row = &d->row, *column = &d->column;
     const ptrdiff_t pixels = row->size * column->size, outputs = row->out * column->out;
     const ptrdiff_t made = g->groups * g->o, block = min_of(d->rows, j1 - j0);
     const plane_shape s = shape_plane(column);

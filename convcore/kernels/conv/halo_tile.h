@@ -143,13 +143,13 @@ INLINE void merge_line(const float *from, ptrdiff_t segment, ptrdiff_t phases, p
 }
 
 /* Outputs of one phase, of which there are `out` in all. */
-INLINE ptrdiff_t outputs_of(const convcore_axis *axis, ptrdiff_t phase)
+INLINE ptrdiff_t outputs_of(const convcore_direct_axis *axis, ptrdiff_t phase)
 {
     return (axis->out - phase + axis->phases - 1) / axis->phases;
 }
 
 /* Inputs between the first and the last that any output sees, with the padding. */
-INLINE ptrdiff_t reach(const convcore_axis *axis, ptrdiff_t outputs)
+INLINE ptrdiff_t reach(const convcore_direct_axis *axis, ptrdiff_t outputs)
 {
     return (outputs - 1) * axis->stride + axis->span;
 }
@@ -160,7 +160,7 @@ typedef struct {
 } run;
 
 /* Those of places [0, places), place 0 being that of input `low`. */
-INLINE run inputs_of(const convcore_axis *axis, ptrdiff_t low, ptrdiff_t places)
+INLINE run inputs_of(const convcore_direct_axis *axis, ptrdiff_t low, ptrdiff_t places)
 {
     run seen;
     seen.first = max_of(0, low);
@@ -174,10 +174,10 @@ INLINE run inputs_of(const convcore_axis *axis, ptrdiff_t low, ptrdiff_t places)
 typedef struct {
     ptrdiff_t segment, pitch;    /* floats of the columns of one remainder, and of a row */
     run columns;
-    ptrdiff_t column[CONVCORE_TAPS];     /* where each tap reads */
+    ptrdiff_t column[CONVCORE_MAX_TAPS];     /* where each tap reads */
 } plane_shape;
 
-INLINE plane_shape shape_plane(const convcore_axis *axis)
+INLINE plane_shape shape_plane(const convcore_direct_axis *axis)
 {
     plane_shape s;
     ptrdiff_t places = reach(axis, outputs_of(axis, 0));
@@ -196,7 +196,7 @@ INLINE plane_shape shape_plane(const convcore_axis *axis)
 INLINE void fill_plane(const convcore_direct *d, const plane_shape *s, ptrdiff_t j0, ptrdiff_t j1,
                        const float *plane, const float *end, float *halo)
 {
-    const convcore_axis *axis = &d->row;
+    const convcore_direct_axis *axis = &d->row;
     ptrdiff_t rows = reach(axis, j1 - j0);
     run seen = inputs_of(axis, j0 * axis->stride + axis->low, rows);
     if (s->columns.count == 0) return;
@@ -216,10 +216,10 @@ INLINE void fill_plane(const convcore_direct *d, const plane_shape *s, ptrdiff_t
 typedef struct {
     ptrdiff_t width, pitch;      /* floats of a place, and of a row */
     run columns;
-    ptrdiff_t column[CONVCORE_TAPS];     /* where each tap reads */
+    ptrdiff_t column[CONVCORE_MAX_TAPS];     /* where each tap reads */
 } channel_shape;
 
-INLINE channel_shape shape_channels(const convcore_axis *axis, ptrdiff_t channels)
+INLINE channel_shape shape_channels(const convcore_direct_axis *axis, ptrdiff_t channels)
 {
     channel_shape s;
     ptrdiff_t places = reach(axis, outputs_of(axis, 0));
@@ -236,7 +236,7 @@ INLINE void fill_channels(const convcore_direct *d, const channel_shape *s, ptrd
                           ptrdiff_t j0, ptrdiff_t j1, const float *image, const float *end,
                           float *halo)
 {
-    const convcore_axis *axis = &d->row;
+    const convcore_direct_axis *axis = &d->row;
     const ptrdiff_t rows = reach(axis, j1 - j0);
     run seen = inputs_of(axis, j0 * axis->stride + axis->low, rows);
     if (s->columns.count == 0) return;

@@ -41,11 +41,11 @@ typedef struct {
 /* How filters lie in memory: from one that becomes a lane, and one that is summed, to the next, and
  * from a tap to the next; tap (0, 0) is `first` floats from a filter's beginning.  Taps outside
  * [begin, to) are zeros that fill up the tile.  `run`: floats of a filter, if its taps lie side by
- * side and are at most CONVCORE_LONGEST_RUN, else 0.  No float is read at or beyond `end`. */
-enum { CONVCORE_LONGEST_RUN = 64 };
+ * side and are at most CONVCORE_MAX_RUN, else 0.  No float is read at or beyond `end`. */
+enum { CONVCORE_MAX_RUN = 64 };
 
 /* Columns that a tile in contiguous memory may span: winograd.h has a buffer of so many. */
-enum { CONVCORE_STRIP = 72 };
+enum { CONVCORE_MAX_STRIP = 72 };
 
 typedef struct {
     const float *end;
@@ -112,7 +112,7 @@ typedef struct {
 /* How the outputs of a pass look at its inputs along one axis.  Output phase + phases * j is a sum
  * over i in [begin[phase], begin[phase + 1]) of input j * stride + offset[i] under the kernel's
  * tap[i]. */
-enum { CONVCORE_TAPS = 32, CONVCORE_PHASES = 8 };
+enum { CONVCORE_MAX_TAPS = 32, CONVCORE_MAX_PHASES = 8 };
 
 typedef struct {
     ptrdiff_t size;              /* inputs */
@@ -121,18 +121,18 @@ typedef struct {
     ptrdiff_t phases;
     ptrdiff_t low;               /* the least offset */
     ptrdiff_t span;              /* offsets from the least to the greatest, both included */
-    ptrdiff_t begin[CONVCORE_PHASES + 1];
-    ptrdiff_t offset[CONVCORE_TAPS];
-    ptrdiff_t tap[CONVCORE_TAPS];
-} convcore_axis;
+    ptrdiff_t begin[CONVCORE_MAX_PHASES + 1];
+    ptrdiff_t offset[CONVCORE_MAX_TAPS];
+    ptrdiff_t tap[CONVCORE_MAX_TAPS];
+} convcore_direct_axis;
 
 /* A depthwise or grouped pass, on arrays that are dense in one memory format.
  *
  * specialisation: 10 K + S for a K x K kernel of stride S without dilation; -(10 K + 2) for the
  * input gradient of one of stride 2 with K / 2 zeros before both axes; 0 for all others. */
 typedef struct {
-    convcore_axis row;
-    convcore_axis column;
+    convcore_direct_axis row;
+    convcore_direct_axis column;
     int channels_last;
     int specialisation;
     ptrdiff_t channels;          /* of the array that is read */

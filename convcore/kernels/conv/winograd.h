@@ -78,7 +78,7 @@ INLINE void inside(ptrdiff_t start, ptrdiff_t step, ptrdiff_t size, ptrdiff_t ed
 INLINE ptrdiff_t strip_of(const convcore_tiling *at, const place *p, ptrdiff_t edge, ptrdiff_t most)
 {
     ptrdiff_t span = (edge - 1) * at->step[1] + 1;
-    ptrdiff_t fit = span >= CONVCORE_STRIP ? 1 : (CONVCORE_STRIP - span) / at->advance[1] + 1;
+    ptrdiff_t fit = span >= CONVCORE_MAX_STRIP ? 1 : (CONVCORE_MAX_STRIP - span) / at->advance[1] + 1;
     return min_of(min_of(most, at->tiles[1] - p->column), max_of(fit, 1));
 }
 
@@ -193,7 +193,7 @@ INLINE void OF(strip_to_points)(const convcore_tiling *at, const int edge, OF(li
                                 const float *x, const place *p, ptrdiff_t count,
                                 ptrdiff_t channels, float *v, ptrdiff_t tile, ptrdiff_t point)
 {
-    ALIGNED float strip[EDGE * CONVCORE_STRIP * LANES];
+    ALIGNED float strip[EDGE * CONVCORE_MAX_STRIP * LANES];
     ptrdiff_t columns = (count - 1) * at->advance[1] + (edge - 1) * at->step[1] + 1;
     x += p->n * at->image;
     for (ptrdiff_t c = 0; c < channels; c += LANES) {
@@ -296,7 +296,7 @@ INLINE void OF(strip_from_points)(const convcore_tiling *at, const float *m, ptr
                                   ptrdiff_t point, ptrdiff_t channels, const place *p,
                                   ptrdiff_t count, const convcore_epilogue *epilogue, float *y)
 {
-    ALIGNED float strip[M * CONVCORE_STRIP * LANES];
+    ALIGNED float strip[M * CONVCORE_MAX_STRIP * LANES];
     ptrdiff_t row = first_row(at, p), column = first_column(at, p), step = at->step[1];
     ptrdiff_t columns, before;
     inside(column, step, at->size[1], count * M, &before, &columns);
@@ -338,7 +338,7 @@ static void OF(winograd_outputs)(const convcore_tiling *at, const float *m, ptrd
         } else if (at->channel == 1) {
             OF(tile_from_points)(at, 0, m, point, channels, &p, epilogue, y);
         } else {
-            count = min_of(strip_of(at, &p, M, end - first), CONVCORE_STRIP / M);
+            count = min_of(strip_of(at, &p, M, end - first), CONVCORE_MAX_STRIP / M);
             OF(strip_from_points)(at, m, tile, point, channels, &p, count, epilogue, y);
         }
         step_on(at, &p, count);
@@ -383,7 +383,7 @@ INLINE int is_tap(const convcore_filters *f, int i, int j)
 INLINE void load_runs(const convcore_filters *f, const int edge, const float *w, ptrdiff_t lanes,
                       vec *taps)
 {
-    vec all[CONVCORE_LONGEST_RUN + LANES];
+    vec all[CONVCORE_MAX_RUN + LANES];
     const int back = f->line[1] < 0;
     /* Whether the filter is the tile's: all its taps, from the first to the last or back. */
     const int whole = f->run == edge * edge && f->line[1] == (back ? -1 : 1)

@@ -8,7 +8,7 @@ from cython.parallel cimport prange
 from libc.string cimport memcpy
 
 from convcore.kernels.runtime._buffers cimport Buffers
-from convcore.kernels.runtime._isa cimport OP_COUNT, Op, OpLoops, layer_microkernels
+from convcore.kernels.runtime._isa cimport N_OPS, Op, OpLoops, layer_microkernels
 from convcore.kernels.runtime._threads cimport thread_count, use_team
 
 use_team()
@@ -19,7 +19,7 @@ cdef dict table():
     cdef const Op *op
     cdef int i
     found = {}
-    for i in range(OP_COUNT):
+    for i in range(N_OPS):
         op = &layer_microkernels().ops[i]
         found[op.name.decode()] = (
             i, op.saved.decode(), op.params, op.cost, op.loops[1].gradient != NULL
@@ -106,7 +106,7 @@ def apply(int number, x, gy, out, params=()):
     cdef char *o_ptr = <char *>arrays.borrow(out, True)
     cdef Py_ssize_t size = arrays.views[0].itemsize, count = arrays.views[0].len // size
     cdef double[PARAMS] given = [0, 0, 0]
-    assert 0 <= number < OP_COUNT
+    assert 0 <= number < N_OPS
     cdef const Op *op = &layer_microkernels().ops[number]
     cdef int i, threads = thread_count((count + CHUNK - 1) // CHUNK, op.cost * count)
     assert len(params) == op.params
@@ -198,7 +198,7 @@ def apply_channels(
     cdef Channels job
     cdef Py_ssize_t total, length, part
     cdef int threads
-    assert 0 <= number < OP_COUNT
+    assert 0 <= number < N_OPS
     cdef const Op *op = &layer_microkernels().ops[number]
     job.size = arrays.views[0].itemsize
     total = arrays.views[0].len // job.size

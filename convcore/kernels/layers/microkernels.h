@@ -20,7 +20,7 @@ enum {
 #define BINARY UNARY
 #define PAIR UNARY
 #include "ops.h"
-    CONVCORE_OPS
+    CONVCORE_N_OPS
 };
 
 /* forward: y[i] = f(x[i]).  gradient: gx[i] of gy[i] and of what is saved; of an op of two arrays,
@@ -180,14 +180,14 @@ typedef struct {
     void (*widen)(const void *x, ptrdiff_t count, void *y);
     void (*round)(const void *x, ptrdiff_t count, void *y);
     void (*max_pool)(const convcore_max_pool *m, const void *x, ptrdiff_t d, ptrdiff_t h, void *y);
-} convcore_narrow;
+} convcore_narrow_layers;
 
 typedef struct {
     const char *name;
     convcore_layer_norm layer_norm[2];
     convcore_norm_nchw norm_nchw[2];
     convcore_norm_nhwc norm_nhwc[2];
-    convcore_op ops[CONVCORE_OPS];
+    convcore_op ops[CONVCORE_N_OPS];
     convcore_step steps[CONVCORE_RULES][2];
     convcore_pooling pooling[2];
     convcore_clipping clipping[2];
@@ -195,7 +195,7 @@ typedef struct {
     convcore_softmax softmax[2];
     convcore_sums sums[2];
     convcore_few_rows few_rows;
-    convcore_narrow narrow;
+    convcore_narrow_layers narrow;
 } convcore_layer_microkernels;
 
 extern const convcore_layer_microkernels convcore_layer_microkernels_base;

@@ -32,19 +32,19 @@ typedef struct {
 } convcore_max_pool;
 
 /* The weights of one axis, a sparse matrix in CSR form: output j is the sum over its taps i, in
- * [begin[j], begin[j + 1]), of input from[i] times weight[i]; weights have the elements' dtype.
+ * [begin[j], begin[j + 1]), of input source[i] times weight[i]; weights have the elements' dtype.
  *
  * Where it repeats itself, outputs p + phases * q for q in [low, high) have the taps of
  * p + phases * low, (q - low) * stride inputs further; phases is 0 where nothing repeats.
  * gather: a table by inputs, or NULL: (first, end, i) says that an input is added to the outputs
  * [first, end) with weight[i].  run: each output sums neighbouring inputs, of weight 1.
- * identity: output j is input j.  copies: output j is input from[j].  two_tap: no output has more
+ * identity: output j is input j.  copies: output j is input source[j].  two_tap: no output has more
  * than two taps. */
 typedef struct {
     ptrdiff_t size;              /* inputs */
     ptrdiff_t out;
     const ptrdiff_t *begin;
-    const ptrdiff_t *from;
+    const ptrdiff_t *source;
     const ptrdiff_t *gather;
     const void *weight;
     ptrdiff_t phases, stride, low, high;

@@ -84,17 +84,17 @@ static void OF(weigh_each)(const convcore_axis_weights *W, const T *line, ptrdif
 {
     const T *weight = W->weight;
     if (W->copies) {
-        for (ptrdiff_t j = first; j < end; j++) y[j] = line[W->from[j]];
+        for (ptrdiff_t j = first; j < end; j++) y[j] = line[W->source[j]];
         return;
     }
     for (ptrdiff_t j = first; j < end; j++) {
         const ptrdiff_t begin = W->begin[j], stop = W->begin[j + 1];
-        T sum = begin < stop ? line[W->from[begin]] * weight[begin] : 0;
+        T sum = begin < stop ? line[W->source[begin]] * weight[begin] : 0;
         if (W->run && stop - begin >= 16) {
-            y[j] = OF(run_sum)(line + W->from[begin], stop - begin);
+            y[j] = OF(run_sum)(line + W->source[begin], stop - begin);
             continue;
         }
-        for (ptrdiff_t i = begin + 1; i < stop; i++) sum += line[W->from[i]] * weight[i];
+        for (ptrdiff_t i = begin + 1; i < stop; i++) sum += line[W->source[i]] * weight[i];
         y[j] = sum;
     }
 }
@@ -106,7 +106,7 @@ static void OF(weigh_phases)(const convcore_axis_weights *W, const T *line, T *y
     const T *weight = W->weight, *parts = line;
     T *made = W->phases > 1 ? scratch + stride * pitch : y + W->low;
     if (W->copies && stride == 1 && W->phases == 1) {
-        memcpy(y + W->low, line + W->from[W->low], count * sizeof(T));
+        memcpy(y + W->low, line + W->source[W->low], count * sizeof(T));
         return;
     }
     if (stride > 1) {
@@ -117,7 +117,7 @@ static void OF(weigh_phases)(const convcore_axis_weights *W, const T *line, T *y
         const ptrdiff_t j = p + W->phases * W->low;
         OF(weighted_sum) sum = {.count = 0};
         for (ptrdiff_t i = W->begin[j]; i < W->begin[j + 1]; i++)
-            OF(push)(&sum, parts + W->from[i] % stride * pitch + W->from[i] / stride, weight[i],
+            OF(push)(&sum, parts + W->source[i] % stride * pitch + W->source[i] / stride, weight[i],
                      count, made + p * count);
         OF(finish)(&sum, count, made + p * count);
     }
@@ -175,18 +175,18 @@ static void OF(line_nhwc)(const convcore_axis_weights *W, const T *line, ptrdiff
             && weight[begin] == 1) {
             /* A run of copies. */
             const ptrdiff_t count = W->high - W->low;
-            memcpy(y, line + W->from[begin] * channels, count * channels * sizeof(T));
+            memcpy(y, line + W->source[begin] * channels, count * channels * sizeof(T));
             y += (count - 1) * channels;
             j += count - 1;
             continue;
         }
         for (ptrdiff_t i = begin; i < end && i < begin + 4; i++)
-            rows[i - begin] = line + W->from[i] * channels;
+            rows[i - begin] = line + W->source[i] * channels;
         OF(weigh_pixel)(rows, weight + begin, end - begin < 4 ? end - begin : 4, channels, y);
         if (end - begin <= 4) continue;
         OF(weighted_sum) sum = {.add = 1};
         for (ptrdiff_t i = begin + 4; i < end; i++)
-            OF(push)(&sum, line + W->from[i] * channels, weight[i], channels, y);
+            OF(push)(&sum, line + W->source[i] * channels, weight[i], channels, y);
         OF(finish)(&sum, channels, y);
     }
 }
@@ -202,7 +202,7 @@ static void OF(line_of_pairs_nhwc)(const convcore_axis_weights *W, const T *cons
         int taps = 0;
         for (int n = 0; n < n_lines; n++) {
             for (ptrdiff_t i = W->begin[j]; i < W->begin[j + 1]; i++) {
-                rows[taps] = lines[n] + W->from[i] * channels;
+                rows[taps] = lines[n] + W->source[i] * channels;
                 weights[taps++] = scales[n] * weight[i];
             }
         }
@@ -246,7 +246,7 @@ static void OF(separable)(const convcore_separable *s, const void *from, ptrdiff
     OF(weighted_sum) sum = {.count = 0};
     for (ptrdiff_t a = a0; a < a1; a++) {
         for (ptrdiff_t b = b0; b < b1; b++) {
-            OF(push)(&sum, x + (D->from[a] * H->size + H->from[b]) * length,
+            OF(push)(&sum, x + (D->source[a] * H->size + H->source[b]) * length,
                      weight_d[a] * weight_h[b], length, sums);
         }
     }

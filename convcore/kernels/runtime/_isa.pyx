@@ -71,9 +71,9 @@ cdef extern from *:
     const Bfloat16 *convcore_pairs() noexcept nogil
 
 # The longest filter that the microkernels load in one run.
-LONGEST_RUN = LONGEST
+LONGEST_RUN = MAX_RUN
 # The columns that a tile of Winograd's may span in contiguous memory.
-STRIP = MOST_STRIP
+STRIP = MAX_STRIP
 
 # The most rows that the products of indirect convolutions make at a time.
 TALLEST_TILE = TALLEST

@@ -34,9 +34,9 @@ direct.py is what depthwise and grouped share.
 
 To add an algorithm: a file here that ends with an `Algorithm`, its place in ALGORITHMS, and a class
 of kernels/conv/_kernel.pyx in a new .pyx; if it needs vectors, a header of microkernels, its
-functions in kernels/conv/microkernels.h (the table), microkernels.c (its values) and
-kernels/runtime/_isa.pxd (the same for Cython).  test_algorithms.py and test_selection.py, in
-tests/engine/conv/algorithms/, then run it by its name, which is its file's.
+functions in kernels/conv/microkernels.h (the table) and microkernels.c (its values).
+test_algorithms.py and test_selection.py, in tests/engine/conv/algorithms/, then run it by its name,
+which is its file's.
 """
 
 from __future__ import annotations
