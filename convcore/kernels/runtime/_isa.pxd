@@ -1,6 +1,6 @@
 """The microkernels of the instruction set that was chosen at import, and the structs they take.
 
-setup.py writes _microkernels.pxd, the Cython view of the C headers, with names without their
+setup.py writes the Cython view of the C headers, with names without their
 prefix: convcore_few_channels is FewChannels, CONVCORE_CLAMP is CLAMP.
 """
 
