@@ -141,7 +141,8 @@ def _lowest_of_cubic(one: _Point, other: _Point, bounds: tuple[float, float]) ->
     if square < 0:
         return (low + high) / 2
     root = square**0.5
-    place = other.length - width * (
-        (other.slope + root - mean) / (other.slope - one.slope + 2 * root)
-    )
-    return min(max(place, low), high)
+    numerator = other.slope + root - mean
+    denominator = other.slope - one.slope + 2 * root
+    if denominator == 0:  # a straight line is lowest at an end
+        return high if numerator < 0 else low
+    return min(max(other.length - width * (numerator / denominator), low), high)

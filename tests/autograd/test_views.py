@@ -959,3 +959,15 @@ def test_a_result_that_is_reshaped_inside_keeps_its_hooks_when_it_is_changed(tor
         y.sum().backward()
         found.append(x.grad.numpy())
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4, atol=1e-4)
+
+
+def test_a_tensor_changed_by_a_function_without_gradient_becomes_a_leaf():
+    _, mean = convcore.var_mean(convcore.ones(3, 4, requires_grad=True), 0)
+    assert mean.output_nr == 1
+    mean.logical_not_()
+    assert (mean.is_leaf, mean.grad_fn, mean.requires_grad, mean.output_nr) == (
+        True,
+        None,
+        False,
+        0,
+    )

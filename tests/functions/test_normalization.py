@@ -166,6 +166,38 @@ def test_half_precision_is_computed_in_single(torch, rng):
     np.testing.assert_array_equal(y.numpy(), expected.numpy().astype("f2"))
 
 
+def test_half_precision_leaves_gradients_of_float32_weights_in_float32(rng):
+    def gradients(dtype, **options):
+        tensors = [
+            convcore.from_numpy(a).to(t).requires_grad_()
+            for a, t in zip(arrays, dtype, strict=True)
+        ]
+        y = F.batch_norm(tensors[0], None, None, *tensors[1:], training=True)
+        return convcore.autograd.grad(y.double().pow(3).sum(), tensors, **options)
+
+    x = rng.normal(size=(9, 4, 5)).astype("f2")
+    arrays = x, *numbers(rng, "f4", 4, 4)
+    half = convcore.float16, convcore.float32, convcore.float32
+    exact = gradients([convcore.float64] * 3)
+    scale = float(exact[0].abs().max())
+    fused, composed = gradients(half), gradients(half, create_graph=True)
+    assert all(g.grad_fn is not None for g in composed)
+    for grads in (fused, composed):
+        assert tuple(g.dtype for g in grads) == half
+        np.testing.assert_allclose(grads[0].detach(), exact[0], 0, 2e-2 * scale)
+    for first, second in zip(fused[1:], composed[1:], strict=True):
+        np.testing.assert_allclose(first, second.detach(), 2e-6)  # float16 has 3 digits
+
+
+def test_statistics_that_cannot_be_written_leave_the_others_unchanged(rng):
+    x = convcore.from_numpy(rng.normal(size=(3, 6)))
+    mean, var = convcore.zeros(6), convcore.ones(1).expand(6)
+    with pytest.raises(RuntimeError, match=r"more than one element .* single memory location"):
+        F.batch_norm(x, mean, var, training=True)
+    assert mean.tolist() == [0] * 6
+    assert var.tolist() == [1] * 6
+
+
 # Accuracy
 
 

@@ -21,6 +21,7 @@ import pytest
 
 import convcore
 from convcore import nn
+from convcore.nn.modules._hooks import call_hooks
 
 
 @pytest.fixture
@@ -247,6 +248,19 @@ def test_forward_hook_always_called_does_not_hide_the_error(lib):
     text = "module forward hook with ``always_call=True`` raised an exception that was silenced"
     with pytest.warns(UserWarning, match=text), pytest.raises(ValueError, match="broken"):
         net(1)
+
+
+@pytest.mark.parametrize("always_call", [False, True])
+def test_hooks_of_a_block_are_called_after_an_error_only_if_always_called(always_call):
+    log = []
+    nets = [module(convcore, fail), module(convcore)]
+    x = convcore.tensor([1.0])
+    with call_hooks(nets, logger(log, "before"), logger(log, "after"), always_call=always_call):
+        with pytest.raises(ValueError, match="broken"):
+            nets[0](x)
+        nets[1](x)
+    nets[1](x)
+    assert log == ["before", *(["after"] if always_call else []), "before", "after"]
 
 
 def test_global_forward_hook_always_called_sees_keywords(module_room, lib):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import convcore
-from convcore import nn
+from convcore import distributed, nn
+from convcore.distributed import ProcessGroup
 
 EPS = 1e-5
 
@@ -86,6 +87,60 @@ def test_running_statistics_follow_the_batches(make, momentum, rng):
     assert layer.num_batches_tracked.item() == 0
     assert layer.running_mean.tolist() == [0, 0]
     assert layer.running_var.tolist() == [1, 1]
+
+
+class EqualBatches(ProcessGroup):
+    """A group of ``n`` processes whose batches are all equal to this one's."""
+
+    destroyed = False
+    layers = property(lambda self: self)
+
+    def __init__(self, n):
+        self.n = n
+
+    def rank(self):
+        return 0
+
+    def size(self):
+        return self.n
+
+    def wait(self, request, what):
+        pass
+
+    def Iallgather(self, sent, received):
+        received[...] = sent
+
+    def Iallreduce(self, sent, received):
+        received[...] = self.n * sent
+
+
+@pytest.fixture
+def synced(monkeypatch):
+    """Return SyncBatchNorm of two channels in float64, in a group of n processes."""
+    monkeypatch.setattr(distributed, "is_initialized", lambda: True)
+    return lambda n: nn.SyncBatchNorm(2, process_group=EqualBatches(n)).double()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_synced_layer_is_batch_norm_of_the_joined_batch(synced, n, rng):
+    layer, plain = synced(n), nn.BatchNorm1d(2).double()
+    (array,) = batches(rng, 1)
+    x, joined = (
+        convcore.from_numpy(np.tile(array, (times, 1))).requires_grad_() for times in (1, n)
+    )
+    for net, input in ((layer, x), (plain, joined)):
+        net(input).pow(3).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), joined.grad.numpy()[:6], 1e-9, 1e-12)
+    for name, buffer in plain.named_buffers():
+        np.testing.assert_allclose(getattr(layer, name), buffer, 1e-12, err_msg=name)
+    layer.eval(), plain.eval()
+    np.testing.assert_allclose(layer(x).detach(), plain(x).detach(), 1e-12)
+    assert layer.num_batches_tracked.item() == 1
+
+
+def test_synced_layer_refuses_other_channels(synced):
+    with pytest.raises(ValueError, match="must have 2 channels in axis 1, but has 3"):
+        synced(2)(convcore.ones(4, 3))
 
 
 def test_layer_without_statistics_takes_those_of_the_batch(rng):

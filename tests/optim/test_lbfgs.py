@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import importlib
 
 import numpy as np
 import pytest
 
 import convcore
 from convcore import optim
+from convcore.optim._line_search import strong_wolfe
 
 
 def rosenbrock(x):
@@ -67,6 +69,53 @@ def test_losses_are_pytorchs(torch, options):
     assert states[0].keys() == states[1].keys()
     for name in ("func_evals", "n_iter"):
         assert states[0][name] == states[1][name]
+
+
+def probes(seed):
+    """Return (loss, slope) of each probe: some steep descents, perhaps a plateau, then noise."""
+    rng = np.random.default_rng(seed)
+    n = seed % 5
+    descents = [(-100.0 * (k + 1), -1 - rng.random()) for k in range(n)]
+    plateau = [(-100.0 * n, -1 - rng.random())] if n and seed % 2 else []
+    noise = [(-100.0 * n + rng.normal(), rng.normal()) for _ in range(40)]
+    return descents + plateau + noise
+
+
+@pytest.mark.parametrize("seeds", [range(100), range(100, 200)])
+def test_line_search_probes_pytorchs_lengths(torch, seeds):
+    search = importlib.import_module("torch.optim.lbfgs")._strong_wolfe
+    for seed in seeds:
+        searches = []
+        for lib in (convcore, torch):
+            one, drawn, lengths = lib.ones(1, dtype=lib.float64), iter(probes(seed)), []
+
+            def probe(length, lengths=lengths, drawn=drawn, one=one):
+                lengths.append(float(length))
+                loss, slope = next(drawn)
+                return loss, slope * one
+
+            if lib is convcore:
+                loss, _, length = strong_wolfe(probe, 1.0, one, (0.0, -one), -1.0, 25)
+            else:
+                loss, _, length, _ = search(
+                    lambda x, length, d: probe(length), one, 1.0, one, 0.0, -one, -one[0]
+                )
+            searches.append([*lengths, float(loss), float(length)])
+        np.testing.assert_allclose(*searches, rtol=1e-9, err_msg=str(seed))
+
+
+def test_first_step_down_a_straight_line_is_the_longest(lib):
+    x = lib.ones(1, requires_grad=True)
+    optimizer = lib.optim.LBFGS([x], max_iter=2, line_search_fn="strong_wolfe")
+
+    def closure():
+        optimizer.zero_grad()
+        loss = -x.sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    assert x.item() == 11  # ten times the first length
 
 
 def test_minimum_is_found():

@@ -90,6 +90,25 @@ def test_depthwise_rows_of_one_image_are_cut_into_equal_items():
     assert (plan.algorithm, plan.items, plan.block) == ("depthwise", 2, 8 * 14)
 
 
+@pytest.mark.parametrize(
+    ("shape", "kernel", "stride", "channels_last", "cuts"),
+    [
+        ((1, 96, 112, 112), 3, 1, False, [(48, 112 * 112, 2), (48, 112 * 112, 2)]),
+        ((4, 1024, 14, 14), 3, 1, False, [(28, 14 * 14, 147), (28, 14 * 14, 147)]),
+        ((2, 512, 28, 28), 5, 2, False, [(8, 14 * 14, 128), (26, 28 * 28, 40)]),
+        ((4, 1024, 14, 14), 3, 1, True, [(32, 8 * 14, 256), (32, 8 * 14, 256)]),
+        ((2, 512, 28, 28), 5, 2, True, [(8, 8 * 14, 256), (16, 8 * 28, 256)]),
+    ],
+)
+def test_depthwise_items_are_some_channels_of_some_rows(shape, kernel, stride, channels_last, cuts):
+    channels = shape[1]
+    weight = channels, 1, kernel, kernel
+    g = engine.make_geometry(shape, weight, stride, kernel // 2, groups=channels)
+    plan = engine.plan_conv(g, "float32", channels_last)
+    found = [(p.items, p.block, p.o_block) for p in (plan.forward, plan.input_grad)]
+    assert found == cuts
+
+
 def test_depthwise_long_sums_of_one_sign_stay_accurate(rng):
     # Rounding errors of positive terms grow with the number that is added in one go.
     for channels_last in (False, True):

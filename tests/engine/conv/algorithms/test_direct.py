@@ -94,6 +94,7 @@ def test_what_cannot_be_read_is_refused_with_the_reason():
         reason(Geometry(1, 1, 1, 1, (Axis(3, 3), Axis(3, 3), Axis(3, 3)))) == "three spatial axes"
     )
     assert reason(make_geometry((0, 4, 9, 9), (4, 1, 3, 3), groups=4)) == "an empty array"
+    assert reason(Geometry(2, 4, 4, 4, (Axis(2, 3), Axis(9, 3)))) == "an empty array"
     long = make_geometry((1, 1, direct.KERNEL + 1), (1, 1, direct.KERNEL + 1))
     assert reason(long) == f"a kernel longer than {direct.KERNEL}"
     far = make_geometry((1, 1, 99), (1, 1, 3), stride=direct.PHASES + 1)

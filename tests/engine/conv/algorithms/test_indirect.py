@@ -201,6 +201,23 @@ def test_long_sums_of_one_sign_keep_within_the_bound(rng, size, kernel, channels
 
 
 @pytest.mark.parametrize(
+    ("width", "channels_last", "algorithm"),
+    [
+        (64, False, "pointwise"),
+        (65, False, "indirect"),
+        (1, True, "indirect"),
+        (64, True, "indirect"),
+    ],
+)
+def test_planes_of_few_pixels_are_not_transposed(width, channels_last, algorithm):
+    g = engine.make_geometry((1, 64, 1, width), (64, 64, 1, 1))
+    plan = engine.plan_conv(g, "float32", channels_last).forward
+    assert plan.algorithm == algorithm
+    transposed = "after lines are turned" in plan.reason
+    assert transposed == (algorithm == "indirect" and not channels_last)
+
+
+@pytest.mark.parametrize(
     ("summed", "made", "side", "algorithm"),
     [
         (64, 256, 56, "pointwise"),

@@ -6,11 +6,16 @@ from itertools import product
 
 import numpy as np
 import pytest
+from draws import lay_out, numbers
 
+from convcore import engine
+from convcore.backends import conv
+from convcore.engine import reference
 from convcore.engine.conv.algorithms import indirect_correlation
 from convcore.engine.conv.algorithms.indirection import ROWS, counts_of
 from convcore.engine.conv.algorithms.problem import dense_problem
 from convcore.engine.geometry import make_geometry
+from convcore.kernels.runtime import _isa
 
 LAYER = (2, 16, 13, 11), (18, 16, 3, 2)
 STEPS = [{}, {"stride": (2, 3), "padding": (1, 4)}, {"dilation": (1, 3), "padding": 2}]
@@ -89,6 +94,40 @@ def test_pixels_are_packed_where_their_channels_lie_apart():
     assert not indirect_correlation.packs_input(dense_problem("forward", g, SINGLE, True))
     assert indirect_correlation.most_seen(dense_problem("forward", g, SINGLE, True)) == 0
     assert indirect_correlation.most_seen(dense_problem("forward", g, SINGLE, False)) >= 13
+
+
+@pytest.mark.parametrize(
+    ("pair_words", "channels", "channels_last", "narrow", "bfloat16", "reason"),
+    [
+        (16, 64, True, False, False, "multiplied where they lie;"),
+        (16, 64, False, False, False, "multiplied after lines are turned, once for all taps;"),
+        (16, 64, True, True, False, "multiplied after lines are turned, once for all taps;"),
+        (16, 64, True, True, True, "where they lie;"),
+        (32, 64, True, True, True, "rounded once for all taps;"),
+        (16, 48, True, True, True, "rounded once for all taps;"),
+        (16, 64, False, True, True, "rounded once for all taps;"),
+        (16, 64, True, False, True, "rounded once for all taps;"),
+    ],
+)
+def test_reason_says_whether_pixels_are_packed(
+    pair_words, channels, channels_last, narrow, bfloat16, reason, monkeypatch
+):
+    monkeypatch.setattr(_isa, "bfloat16_words", lambda: pair_words)
+    g = make_geometry((2, channels, 9, 9), (64, channels, 3, 3))
+    problem = dense_problem("forward", g, SINGLE, channels_last)._replace(narrow_left=narrow)
+    plan = indirect_correlation.correlation(problem, "indirect", bfloat16)[1]
+    assert reason in plan.reason
+    assert ("bfloat16" in plan.reason) == bfloat16
+
+
+@pytest.mark.parametrize("flipped", [(2,), (3,), (2, 3), (0,)])
+@pytest.mark.parametrize("algorithm", ["indirect", "bfloat16"])
+def test_weights_that_run_backwards_in_channels_last_are_exact(algorithm, flipped, rng):
+    x, w = (numbers(rng, shape, "f4", integers=True) for shape in ((2, 33, 9, 8), (40, 33, 3, 2)))
+    w = np.flip(lay_out(w, "channels_last", rng), flipped)
+    with conv.flags(algorithm=algorithm):
+        y = engine.conv_forward(x, w)
+    np.testing.assert_array_equal(y, reference.conv_forward(x, w))
 
 
 def test_prepacked_weights_are_the_callers_and_not_shared():
