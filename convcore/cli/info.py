@@ -101,7 +101,9 @@ def _facts() -> Iterator[tuple[str, str]]:
     )
     used, allowed = threads.get_num_threads(), cpus.allowed_cpus()
     yield "threads", f"{used} in use, {allowed} allowed, {_counts()}"
-    yield "memory", f"at most {memory.get_cache_limit() / 2**30:.1f} GiB cached for reuse"
+    cached, memory_limit = memory.get_cache_limit(), cpus.memory_bytes()
+    of_all = f", of {memory_limit / 2**30:.1f} GiB allowed" if memory_limit else ""
+    yield "memory", f"at most {cached / 2**30:.1f} GiB cached for reuse{of_all}"
     yield "variables", _variables()
 
 

@@ -43,14 +43,6 @@ def cpu_flags() -> frozenset[str]:
     return frozenset(info.get("flags", info.get("Features", "")).split())
 
 
-def memory_bytes() -> int | None:
-    """Return the machine's memory in bytes; None where it is not known."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
-
-
 def load_average() -> float | None:
     """Return the load average of the last minute; None where it is not known."""
     try:

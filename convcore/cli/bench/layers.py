@@ -24,7 +24,7 @@ from convcore.cli.bench.options import (
     suites_of,
 )
 from convcore.cli.errors import UsageError
-from convcore.cli.machine import load_average, memory_bytes
+from convcore.cli.machine import load_average
 from convcore.cli.parser import nearest
 
 if TYPE_CHECKING:
@@ -140,6 +140,8 @@ def _check_memory(layer: Layer) -> None:
     shapes = layer.geometry
     sizes = (shapes.input_shape, shapes.weight_shape, shapes.output_shape)
     needed = _ORACLE_BYTES * sum(math.prod(shape) for shape in sizes)
+    from convcore.engine.runtime.cpus import memory_bytes  # loads the kernels
+
     there = memory_bytes()
     if there is not None and needed > there:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""How many CPUs this process may use: its affinity, its container's quota, OMP_NUM_THREADS."""
+"""The CPUs and the memory that this process may use: affinity, container, OMP_NUM_THREADS."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ctypes
 import math
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -103,23 +104,49 @@ def cgroup_quota(root: str | Path = "/") -> float | None:
     ----------
     Linux, Documentation/admin-guide/cgroup-v2.rst, "CPU Interface Files".
     """
+    return _least_limit(root, "cpu", _quota_v2, _quota_v1)
+
+
+def memory_bytes(root: str | Path = "/") -> int | None:
+    """Return the bytes of memory that the process may use, or None where the system does not say.
+
+    The machine's memory, or the least of memory.max (control groups of version 2) and
+    memory.limit_in_bytes (version 1) if that is smaller.
+
+    Parameters
+    ----------
+    root : path
+        Where /proc and /sys are looked for.
+    """
+    limit = _least_limit(root, "memory", _memory_v2, _memory_v1)
+    try:
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None if limit is None else int(limit)
+    return machine if limit is None else min(machine, int(limit))
+
+
+_Read = Callable[[Path], float | None]
+
+
+def _least_limit(root: str | Path, controller: str, read_v2: _Read, read_v1: _Read) -> float | None:
+    """Return the least limit of the process's control group and the groups above it."""
     root = Path(root)
-    quotas = []
+    limits = []
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, group = [*line.split(":", 2), "", ""][:3]
         if controllers == "":
-            tree, read = root / "sys/fs/cgroup", _quota_v2
-        elif "cpu" in controllers.split(","):
-            tree, read = root / "sys/fs/cgroup/cpu", _quota_v1
+            tree, read = root / "sys/fs/cgroup", read_v2
+        elif controller in controllers.split(","):
+            tree, read = root / "sys/fs/cgroup" / controller, read_v1
         else:
             continue
         # In a container the path may be the host's; then only the tree's own root is there.
         folder = tree / group.lstrip("/")
         for level in (folder, *folder.parents):
             if level.is_relative_to(tree):
-                quotas.append(read(level))
-    known = [q for q in quotas if q is not None]
-    return min(known) if known else None
+                limits.append(read(level))
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _quota_v2(folder: Path) -> float | None:
@@ -133,6 +160,14 @@ def _quota_v1(folder: Path) -> float | None:
     quota = _text(folder / "cpu.cfs_quota_us").strip()
     period = _text(folder / "cpu.cfs_period_us").strip()
     return _ratio(quota, period) if quota != "-1" else None
+
+
+def _memory_v2(folder: Path) -> float | None:
+    return _ratio(_text(folder / "memory.max").strip(), "1")
+
+
+def _memory_v1(folder: Path) -> float | None:
+    return _ratio(_text(folder / "memory.limit_in_bytes").strip(), "1")
 
 
 def _ratio(quota: str, period: str) -> float | None:

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from convcore.engine.geometry import index
+from convcore.engine.runtime.cpus import memory_bytes
 from convcore.kernels.runtime import _memory
 from convcore.kernels.runtime._memory import Block
 
@@ -183,14 +184,7 @@ def get_cache_limit() -> int:
     return _memory.get_limit()
 
 
-def _quarter_of_memory() -> int:
-    """Return a quarter of the machine's memory in bytes, or 1 GiB where the system does not say."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
-    except (AttributeError, OSError, ValueError):
-        return 1 << 30
-
-
-_memory.set_limit(_quarter_of_memory())
+# A quarter of the memory that the machine or the container has.
+_memory.set_limit((memory_bytes() or 4 << 30) // 4)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_memory.after_fork)

@@ -1,4 +1,4 @@
-"""How many CPUs the process may use: containers' quotas, affinity, OMP_NUM_THREADS."""
+"""CPUs and memory that the process may use: containers' limits, affinity, OMP_NUM_THREADS."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from convcore.engine.runtime.cpus import cpu_limit
+from convcore.engine.runtime import memory
+from convcore.engine.runtime.cpus import cpu_limit, memory_bytes
 
 
 @pytest.fixture
@@ -82,3 +83,30 @@ def test_cpu_limit_gives_way_to_omp_num_threads(asked, cpus, tree, monkeypatch):
     root = tree("proc/self/cgroup", "0::/\n")
     tree("sys/fs/cgroup/cpu.max", "200000 100000\n")
     assert cpu_limit(root) == cpus
+
+
+def test_memory_is_the_least_limit_of_cgroup_2(tree):
+    root = tree("proc/self/cgroup", "0::/outer/inner\n")
+    tree("sys/fs/cgroup/outer/memory.max", f"{512 << 20}\n")
+    tree("sys/fs/cgroup/outer/inner/memory.max", "max\n")
+    assert memory_bytes(root) == 512 << 20
+    tree("sys/fs/cgroup/outer/inner/memory.max", f"{64 << 20}\n")
+    assert memory_bytes(root) == 64 << 20
+
+
+def test_memory_reads_cgroup_1(tree):
+    root = tree("proc/self/cgroup", "5:memory:/job\n4:cpu,cpuacct:/job\n")
+    tree("sys/fs/cgroup/memory/memory.limit_in_bytes", f"{2**63 - 4096}\n")  # no limit
+    tree("sys/fs/cgroup/memory/job/memory.limit_in_bytes", f"{256 << 20}\n")
+    assert memory_bytes(root) == 256 << 20
+
+
+@pytest.mark.parametrize("limit", ["max", "nonsense", "", "-1", str(2**63 - 4096)])
+def test_memory_without_a_limit_is_the_machines(limit, tree):
+    root = tree("proc/self/cgroup", "0::/\n")
+    tree("sys/fs/cgroup/memory.max", limit + "\n")
+    assert memory_bytes(root) == memory_bytes(root / "nowhere")
+
+
+def test_a_quarter_of_the_memory_is_cached():
+    assert memory.get_cache_limit() == memory_bytes() // 4
