@@ -90,6 +90,10 @@ class Inert(type):
         """Return the class: stand-ins may have parameters in annotations."""
         return cls
 
+    def __iter__(cls) -> NoReturn:
+        """Raise `NotUsableError`: `__getitem__` alone would make Python iterate without end."""
+        raise errors.not_usable(cls._path)
+
     def __or__(cls, other: Any) -> Any:
         return Any
 

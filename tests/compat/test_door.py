@@ -143,6 +143,24 @@ Library("mine", "DEF").define("f(Tensor x) -> Tensor")
     assert printed.splitlines() == ["a tracer 4 6 False True", "False False True"]
 
 
+def test_iterating_over_a_stand_in_is_an_error_not_an_endless_loop(tmp_path):
+    printed = run(
+        """
+import torch
+
+for use in (lambda: list(torch.fx.Graph), lambda: "fbgemm" in torch.ao.engines):
+    try:
+        use()
+    except RuntimeError as error:
+        print(error)
+""",
+        tmp_path,
+    ).splitlines()
+    assert len(printed) == 2
+    assert printed[0].startswith("torch.fx.Graph is out of scope for convcore")
+    assert printed[1].startswith("torch.ao.engines is out of scope for convcore")
+
+
 def test_a_dtype_that_is_a_stand_in_names_another_where_it_is_used(tmp_path):
     printed = run(
         """
