@@ -23,7 +23,6 @@ below it (tests/test_layering.py); from the bottom up:
     linalg.py special.py distributions/             PyTorch's rooms of mathematics
     multiprocessing/ futures.py     processes that share tensors, values that come later
     inference/ inspection/ onnx/ serialization/ models/ bench/ demo/ hub.py    uses of all that
-    profiler/                       PyTorch's profiler
     compat/         PyTorch's programs with convcore in PyTorch's place
     verify/         self-check: every algorithm against the oracle, on the user's machine
     cli/            the command `convcore`
@@ -129,7 +128,6 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     save: Callable[..., None]
     onnx: Any
     compat: Any
-    profiler: Any
     serialization: Any
     summary: Callable[..., Any]
     vmap: Callable[..., Any]
@@ -153,7 +151,7 @@ _ROOMS = (
         "testing",
     ),
     "utils",
-    *("compat", "hub", "inference", "inspection", "models", "onnx", "profiler", "serialization"),
+    *("compat", "hub", "inference", "inspection", "models", "onnx", "serialization"),
 )
 
 # Modules whose `__all__` is the package's own, as `convcore.zeros` is.  functions comes first: it

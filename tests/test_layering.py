@@ -40,7 +40,6 @@ FLOORS = (
     ("__init__",),  # the package itself: the front door to all that is below it
     ("inference", "serialization", "models", "demo"),
     ("hub", "inspection", "onnx"),
-    ("profiler",),
     ("bench",),  # reads nets as any other program, and writes them for peers that read ONNX
     ("compat", "verify"),
     ("cli",),

@@ -18,7 +18,6 @@ ROOMS = (
     "convcore.cpu",
     "convcore.cuda",
     "convcore.futures",
-    "convcore.profiler",
     "convcore.multiprocessing",
     "convcore.distributions",
     "convcore.linalg",

@@ -49,7 +49,6 @@ PAGES = {
     "func": ("Transforms of functions", "func"),
     "inference": ("Nets that only run", "inference"),
     "inspection": ("Summaries, profiles, reports", "inspection"),
-    "profiler": ("PyTorch's profiler", "profiler"),
     "pictures": ("Pictures of nets", "inspection.pictures"),
     "attribution": ("Attribution", "inspection.attribution"),
     "models": ("Nets", "models models.blocks"),

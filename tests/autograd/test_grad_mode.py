@@ -338,7 +338,6 @@ def test_decorated_classes_are_warned_of(lib):
         (convcore.inference_mode, "inference_mode()"),
         (convcore.autocast, 'autocast("cpu")'),
         (convcore.cpu.amp.autocast, "autocast()"),
-        (convcore.profiler.profile, "profile()"),
     ],
 )
 def test_forgotten_parentheses_are_named(context, meant):

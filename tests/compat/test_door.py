@@ -658,27 +658,3 @@ for call in (lambda: F.conv2d(x, x, strides=2), lambda: F.relu(x, inplac=True)):
             "did you mean 'stride'?",
             "did you mean 'inplace'?",
         ]
-
-
-def test_programs_with_a_profiler_run(tmp_path):
-    printed = run(
-        """
-import torch
-from torch.profiler import profile, record_function, ProfilerActivity
-
-assert not torch.profiler.kineto_available()
-with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as prof:
-    with record_function("net"):
-        torch.nn.Linear(3, 2)(torch.ones(1, 3))
-print(prof.key_averages().table(sort_by="cpu_time_total", row_limit=1).splitlines()[3].split()[0])
-with torch.autograd.profiler.profile(use_cuda=False) as older:
-    torch.ones(2) + 1
-print([row.key for row in older.key_averages()], older.table() == str(older))
-with torch.autograd.profiler.profile(False) as none:
-    torch.ones(2) + 1
-print(none.key_averages(), torch.profiler.profiler.schedule is torch.profiler.schedule)
-""",
-        tmp_path,
-    )
-    assert printed.splitlines()[:2] == ["net", "['aten::ones', 'aten::add'] True"]
-    assert printed.splitlines()[-1].endswith("True")

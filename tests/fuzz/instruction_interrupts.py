@@ -35,7 +35,6 @@ from convcore.nn import functional as F
 from convcore.nn.modules import _hooks
 from convcore.nn.utils import parametrizations, parametrize
 from convcore.optim import optimizer as optimizers
-from convcore.profiler import recording
 from convcore.utils import checkpoint
 from convcore.utils.data import DataLoader, TensorDataset
 
@@ -96,10 +95,6 @@ class Works:
 
     def calls(self) -> None:
         inspection.pictures.graph(self.net, self.x)
-
-    def profiler(self) -> None:
-        with convcore.profiler.profile(), convcore.profiler.record_function("a"):
-            self.net(self.x)
 
     def optimize(self) -> None:
         optimize_for_inference(self.net, self.x)(self.x)
@@ -205,7 +200,6 @@ def process() -> dict[str, Any]:
         "profile": sys.getprofile(),
         "hooks": [dict(each) for each in hooks],
         "optimizers": (len(optimizers._global_pre_hooks), len(optimizers._global_post_hooks)),
-        "profiles": dict(recording._recording),
         "checkpoint": checkpoint._early_stop,
         "mutation": getattr(graph._Copies.now, "open", False),
         "len": globals().get("len"),
