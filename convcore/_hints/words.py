@@ -13,7 +13,7 @@ def nearest(word: str, words: Iterable[str], least: float = 0.7) -> str:
     known = list(words)
     same = [one for one in known if one.lower() == word.lower()]
     close = same or get_close_matches(word, known, 9, least) or _with_words_of(word, known)
-    # A slip of the fingers first: Adma is Adam, though more letters of it are in Adamax.
+    # Swapped letters first: Adma is Adam, though Adam and AdamW are equally near.
     slips = [one for one in close if sorted(one.lower()) == sorted(word.lower())]
     found = [*slips, *close, ""][0]
     # Of BatchNorm1d, 2d and 3d, which are as near to BatchNorm, the one of images.

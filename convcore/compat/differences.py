@@ -55,8 +55,6 @@ DIFFERENCES = {
     "torch.nn.functional.grid_sample": "a place that is NaN or infinite gives 0 with zero padding; "
     "the gradient has no gradient",
     "torch.nn.utils.skip_init": "initialises, and restores the generator",
-    "torch.optim.SparseAdam": "raises NotImplementedError: all gradients are dense",
-    "torch.optim.Muon": "iterates in the parameters' dtype, not in bfloat16",
     "torch.utils.data.DataLoader": "pin_memory has no effect; workers may be threads too",
     "torch.autograd.graph.allow_mutation_on_saved_tensors": "copies every saved tensor",
     "torch.func.vmap": "a loop over the batch",

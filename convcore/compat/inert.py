@@ -32,6 +32,9 @@ MODULES = (
 )
 
 
+# Names out of scope that a package imports, and uses only where its user asks for them.
+NAMES = frozenset(("torch.optim.Adamax",))
+
 # Where a call sets a switch of PyTorch's own, and does nothing here.
 _SWITCHES = ("torch._C.", "torch._dynamo.", "torch._inductor.", "torch._logging.")
 
@@ -50,8 +53,8 @@ def is_inert(path: str) -> bool:
 
 
 def has_stand_in(path: str) -> bool:
-    """Return whether a name is in a module of stand-ins, and PyTorch has it as far as is known."""
-    return is_inert(path) and not names.is_unknown(path)
+    """Return whether packages may import a name that is out of scope."""
+    return path in NAMES or (is_inert(path) and not names.is_unknown(path))
 
 
 class Inert(type):

@@ -103,6 +103,15 @@ _PATTERNS = (
     ("torch._*", "private"),
 )
 
+# Names that at most one of 17 packages uses (benchmarks/name_census.csv), whatever module they are
+# of, by what to use instead.
+_RARE = {
+    "use AdamW, Adam, SGD or RMSprop": """
+        ASGD Adafactor Adamax Muon Rprop SparseAdam adamax asgd rprop sparse_adam
+    """,
+}
+_RARE_REASONS = {name: use for use, names in _RARE.items() for name in names.split()}
+
 # What to use instead of a missing name, whatever module it is of: torch.geqrf or Tensor.geqrf.
 _INSTEAD = {
     "chalf": "to(torch.complex64)",
@@ -215,4 +224,4 @@ def reason(path: str) -> str:
     for pattern, key in _PATTERNS:
         if fnmatch.fnmatchcase(path, pattern):
             return _REASONS[key]
-    return ""
+    return _RARE_REASONS.get(path.rpartition(".")[2], "")

@@ -5,42 +5,30 @@ from typing import TYPE_CHECKING, Any
 
 from convcore import _misnamed
 from convcore.optim import lr_scheduler as lr_scheduler
-from convcore.optim._adafactor import Adafactor
-from convcore.optim._muon import Muon
 from convcore.optim.adadelta import Adadelta
 from convcore.optim.adagrad import Adagrad
 from convcore.optim.adam import Adam, AdamW
-from convcore.optim.adamax import Adamax
-from convcore.optim.asgd import ASGD
 from convcore.optim.lbfgs import LBFGS
 from convcore.optim.nadam import NAdam
 from convcore.optim.optimizer import Optimizer
 from convcore.optim.radam import RAdam
 from convcore.optim.rmsprop import RMSprop
-from convcore.optim.rprop import Rprop
 from convcore.optim.sgd import SGD
-from convcore.optim.sparse_adam import SparseAdam
 
 if TYPE_CHECKING:
     from convcore.optim import swa_utils as swa_utils
 
 __all__ = [
-    "ASGD",
     "LBFGS",
     "SGD",
     "Adadelta",
-    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",
-    "Adamax",
-    "Muon",
     "NAdam",
     "Optimizer",
     "RAdam",
     "RMSprop",
-    "Rprop",
-    "SparseAdam",
     "lr_scheduler",
     "swa_utils",
 ]

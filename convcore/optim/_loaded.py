@@ -65,12 +65,11 @@ def check_options(groups: list[dict], own_groups: list[dict]) -> None:
 
 
 # Entries of a state that are one number, a tensor or, in older states, a Python number.
-NUMBERS = {"step", "eta", "mu", "mu_product"}
-# Entries that are tensors, of the parameter's shape and of others. What is in none of the three is
-# a program's own, and stays as it is.
-ARRAYS = {"acc_delta", "ax", "exp_avg", "exp_avg_sq", "exp_inf", "grad_avg", "max_exp_avg_sq"}
-ARRAYS |= {"momentum_buffer", "prev", "square_avg", "step_size", "sum", "variance"}
-FACTORS = {"row_var", "col_var"}
+NUMBERS = {"step", "mu_product"}
+# Entries that are tensors of the parameter's shape. Entries in neither set are a program's own, and
+# stay as they are.
+ARRAYS = {"acc_delta", "exp_avg", "exp_avg_sq", "grad_avg", "max_exp_avg_sq", "momentum_buffer"}
+ARRAYS |= {"square_avg", "sum"}
 
 
 def check_states(states: Mapping[Any, Any]) -> None:
@@ -81,7 +80,7 @@ def check_states(states: Mapping[Any, Any]) -> None:
         what = f"the state of parameter {place}"
         _require(what, own, dict, "a dict")
         for name, value in own.items():
-            if name in ARRAYS | FACTORS:
+            if name in ARRAYS:
                 _require(f"{name} in {what}", value, Tensor | None, "a Tensor")
             elif name not in NUMBERS:
                 continue

@@ -86,7 +86,7 @@ def test_steps_have_the_bits_of_pytorchs_fused_steps(torch, gradients, name, opt
     assert np.array_equal(stepped(convcore, name, gradients, **options), theirs)
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adafactor"])
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad"])
 def test_steps_are_near_pytorchs_which_round_more_often(torch, gradients, name):
     ours, theirs = (stepped(lib, name, gradients, lr=0.01) for lib in (convcore, torch))
     ulp = 2.0 ** (np.floor(np.log2(np.maximum(np.abs(theirs), 0.25))) - 7)
