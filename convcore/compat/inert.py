@@ -33,7 +33,13 @@ MODULES = (
 
 
 # Names out of scope that a package imports, and uses only where its user asks for them.
-NAMES = frozenset(("torch.optim.Adamax",))
+NAMES = frozenset(
+    (
+        "torch.optim.Adamax",
+        *(f"torch.distributions.{name}" for name in ("Laplace", "LogisticNormal")),
+        *(f"torch.distributions.{name}" for name in ("NegativeBinomial", "StudentT")),
+    )
+)
 
 # Where a call sets a switch of PyTorch's own, and does nothing here.
 _SWITCHES = ("torch._C.", "torch._dynamo.", "torch._inductor.", "torch._logging.")

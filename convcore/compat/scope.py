@@ -109,6 +109,14 @@ _RARE = {
     "use AdamW, Adam, SGD or RMSprop": """
         ASGD Adafactor Adamax Muon Rprop SparseAdam adamax asgd rprop sparse_adam
     """,
+    "use scipy.stats for densities and moments": """
+        Binomial Chi2 Exponential Geometric Gumbel LKJCholesky Laplace LogisticNormal
+        MixtureSameFamily Multinomial NegativeBinomial OneHotCategorical
+        OneHotCategoricalStraightThrough RelaxedBernoulli RelaxedOneHotCategorical StudentT
+        ReshapeTransform SoftmaxTransform StickBreakingTransform
+        chi2 lkj_cholesky logistic_normal mixture_same_family negative_binomial
+        one_hot_categorical relaxed_bernoulli relaxed_categorical studentT
+    """,
 }
 _RARE_REASONS = {name: use for use, names in _RARE.items() for name in names.split()}
 

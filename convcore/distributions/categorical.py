@@ -12,7 +12,6 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.distributions import constraints
 from convcore.distributions._probs_or_logits import ProbsOrLogits
-from convcore.distributions.distribution import Distribution
 from convcore.distributions.utils import exactly_one
 from convcore.random import multinomial
 
@@ -90,37 +89,6 @@ class Categorical(ProbsOrLogits):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._values(arange(self._num_events), expand)
-
-
-class OverCategories(Distribution):
-    """The base of distributions of vectors (..., K) that are made from a Categorical."""
-
-    arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
-
-    def __init__(self, probs: Tensor | None, logits: Tensor | None, validate_args: bool | None):
-        self._categorical = Categorical(probs, logits)
-        shape = self._categorical.param_shape
-        super().__init__(self._categorical.batch_shape, shape[-1:], validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(OverCategories, _instance)
-        new._categorical = self._categorical.expand(batch_shape)
-        return super().expand(batch_shape, new)
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The log-probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the probabilities."""
-        return self._categorical.param_shape
 
 
 def _check_axis(name: str, value: Any) -> None:

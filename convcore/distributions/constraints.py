@@ -15,7 +15,6 @@ from convcore._tensor import Tensor, wrap
 __all__ = [
     "Constraint",
     "boolean",
-    "corr_cholesky",
     "dependent",
     "dependent_property",
     "greater_than",
@@ -28,7 +27,6 @@ __all__ = [
     "less_than",
     "lower_cholesky",
     "lower_triangular",
-    "multinomial",
     "nonnegative",
     "nonnegative_integer",
     "one_hot",
@@ -118,22 +116,6 @@ class _IndependentConstraint(Constraint):
         )
 
 
-class _MixtureSameFamilyConstraint(Constraint):
-    """What lies in the set of every component, which may be another of each."""
-
-    def __init__(self, base_constraint: Constraint):
-        self.base_constraint = base_constraint
-        self.is_discrete = base_constraint.is_discrete
-        self.event_dim = base_constraint.event_dim
-
-    def check(self, value: Tensor) -> Tensor:
-        each = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
-        return wrap(np.asarray(each._array.all(-1)))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__[1:]}({self.base_constraint})"
-
-
 class _Said(Constraint):
     """A set without parameters, said by a condition of arrays."""
 
@@ -213,19 +195,6 @@ class _HalfOpenInterval(_Bounded):
         return (low <= x) & (x < high)
 
 
-class _Multinomial(Constraint):
-    """Counts that are not negative, and whose sum is at most the number of trials."""
-
-    is_discrete, event_dim = True, 1
-
-    def __init__(self, upper_bound: Any):
-        self.upper_bound = upper_bound
-
-    def check(self, value: Tensor) -> Tensor:
-        x, most = value._array, getattr(self.upper_bound, "_array", self.upper_bound)
-        return wrap(np.asarray((x >= 0).all(-1) & (x.sum(-1) <= most)))
-
-
 def _is_simplex(x: np.ndarray) -> np.ndarray:
     return (x >= 0).all(-1) & (np.abs(x.sum(-1) - 1) < 1e-6)
 
@@ -240,12 +209,6 @@ def _is_lower(x: np.ndarray) -> np.ndarray:
 
 def _is_cholesky(x: np.ndarray) -> np.ndarray:
     return _is_lower(x) & (np.diagonal(x, 0, -2, -1) > 0).all(-1)
-
-
-def _is_corr_cholesky(x: np.ndarray) -> np.ndarray:
-    """Return whether a Cholesky factor's rows have the length 1, but for rounding."""
-    rounding = 10 * x.shape[-1] * np.finfo(x.dtype).eps
-    return _is_cholesky(x) & (np.abs(np.linalg.norm(x, axis=-1) - 1) <= rounding).all(-1)
 
 
 def _is_square(x: np.ndarray) -> np.ndarray:
@@ -268,7 +231,6 @@ def _is_definite(x: np.ndarray, least: Callable) -> np.ndarray:
 dependent = _Dependent()
 dependent_property = _DependentProperty
 independent = _IndependentConstraint
-of_mixture = _MixtureSameFamilyConstraint
 boolean = _Said("Boolean()", lambda x: (x == 0) | (x == 1), is_discrete=True)
 one_hot = _Said("OneHot()", _is_one_hot, 1, is_discrete=True)
 integer_interval = _IntegerInterval
@@ -285,10 +247,8 @@ positive = _GreaterThan(0.0)
 nonnegative = _GreaterThanEq(0.0)
 unit_interval = _Interval(0.0, 1.0)
 simplex = _Said("Simplex()", _is_simplex, 1)
-multinomial = _Multinomial
 lower_triangular = _Said("LowerTriangular()", _is_lower, 2)
 lower_cholesky = _Said("LowerCholesky()", _is_cholesky, 2)
-corr_cholesky = _Said("CorrCholesky()", _is_corr_cholesky, 2)
 square = _Said("Square()", _is_square, 2)
 symmetric = _Said("Symmetric()", _is_symmetric, 2)
 positive_semidefinite = _Said(

@@ -1,4 +1,4 @@
-"""Kullback-Leibler divergences, by pairs of kinds of distributions; here those of one kind.
+"""Kullback-Leibler divergences of two distributions of the same class.
 
 References
 ----------
@@ -14,21 +14,15 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.distributions.bernoulli import Bernoulli
 from convcore.distributions.beta import Beta
-from convcore.distributions.binomial import Binomial
 from convcore.distributions.categorical import Categorical
 from convcore.distributions.cauchy import Cauchy
 from convcore.distributions.dirichlet import Dirichlet
 from convcore.distributions.distribution import Distribution
-from convcore.distributions.exponential import Exponential
 from convcore.distributions.gamma import Gamma
-from convcore.distributions.geometric import Geometric
-from convcore.distributions.gumbel import _EULER, Gumbel
 from convcore.distributions.half_normal import HalfNormal
 from convcore.distributions.independent import Independent
-from convcore.distributions.laplace import Laplace
 from convcore.distributions.multivariate_normal import MultivariateNormal, half_log_det
 from convcore.distributions.normal import Normal
-from convcore.distributions.one_hot_categorical import OneHotCategorical
 from convcore.distributions.poisson import Poisson
 from convcore.distributions.transformed_distribution import TransformedDistribution
 from convcore.distributions.uniform import Uniform
@@ -94,18 +88,6 @@ def _beta(p: Any, q: Any) -> Tensor:
     return _dirichlet(p._dirichlet, q._dirichlet)
 
 
-@register_kl(Binomial, Binomial)
-def _binomial(p: Any, q: Any) -> Tensor:
-    if (p.total_count < q.total_count).any():
-        raise NotImplementedError(
-            "KL between Binomials where q.total_count > p.total_count is not implemented"
-        )
-    found = p.total_count * (
-        p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
-    )
-    return where(p.total_count > q.total_count, math.inf, found)
-
-
 @register_kl(Categorical, Categorical)
 def _categorical(p: Any, q: Any) -> Tensor:
     terms = p.probs * (p.logits - q.logits)
@@ -119,23 +101,12 @@ def _cauchy(p: Any, q: Any) -> Tensor:
     return (squares / (4 * p.scale * q.scale)).log()
 
 
-@register_kl(OneHotCategorical, OneHotCategorical)
-def _one_hot(p: Any, q: Any) -> Tensor:
-    return _categorical(p._categorical, q._categorical)
-
-
 @register_kl(Dirichlet, Dirichlet)
 def _dirichlet(p: Any, q: Any) -> Tensor:
     a, b = p.concentration, q.concentration
     total = a.sum(-1)
     apart = lgamma(total) - lgamma(b.sum(-1)) + (lgamma(b) - lgamma(a)).sum(-1)
     return apart + ((a - b) * (digamma(a) - digamma(total).unsqueeze(-1))).sum(-1)
-
-
-@register_kl(Exponential, Exponential)
-def _exponential(p: Any, q: Any) -> Tensor:
-    ratio = q.rate / p.rate
-    return -ratio.log() + ratio - 1
 
 
 @register_kl(Gamma, Gamma)
@@ -145,29 +116,9 @@ def _gamma(p: Any, q: Any) -> Tensor:
     return front + (a - b) * digamma(a) + (q.rate - p.rate) * (a / p.rate)
 
 
-@register_kl(Geometric, Geometric)
-def _geometric(p: Any, q: Any) -> Tensor:
-    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
-
-
-@register_kl(Gumbel, Gumbel)
-def _gumbel(p: Any, q: Any) -> Tensor:
-    ratio = p.scale / q.scale
-    low, high = q.loc / q.scale, p.loc / q.scale
-    middle = low - high
-    power = (middle + lgamma(1 + ratio)).exp()
-    return -ratio.log() - middle + ratio * _EULER + power - (1 + _EULER)
-
-
 @register_kl(HalfNormal, HalfNormal)
 def _half_normal(p: Any, q: Any) -> Tensor:
     return _normal(p.base_dist, q.base_dist)
-
-
-@register_kl(Laplace, Laplace)
-def _laplace(p: Any, q: Any) -> Tensor:
-    ratio, distance = p.scale / q.scale, (p.loc - q.loc).abs()
-    return -ratio.log() + distance / q.scale + ratio * (-distance / p.scale).exp() - 1
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)

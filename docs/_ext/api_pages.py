@@ -64,7 +64,7 @@ PAGES = {
     "distributions": (
         "Distributions",
         "distributions distributions.constraints distributions.transforms distributions.kl "
-        "distributions.relaxed_bernoulli distributions.relaxed_categorical distributions.utils",
+        "distributions.utils",
     ),
     "random": ("Random numbers", "random random.rejection"),
     "amp": ("Mixed precision", "amp amp.autocast_mode"),

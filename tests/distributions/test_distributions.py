@@ -21,38 +21,20 @@ CASES = {
     "Bernoulli": {"probs": P},
     "Bernoulli of logits": {"logits": LOC},
     "Beta": {"concentration1": SCALE, "concentration0": P},
-    "Binomial": {"total_count": [3.0, 40.0, 7.0], "probs": P},
-    "Binomial of logits": {"total_count": 5, "logits": LOC},
     "Categorical": {"probs": WEIGHTS},
     "Categorical of logits": {"logits": WEIGHTS},
     "Cauchy": {"loc": LOC, "scale": SCALE},
-    "Chi2": {"df": SCALE},
     "Dirichlet": {"concentration": WEIGHTS},
-    "Exponential": {"rate": SCALE},
     "Gamma": {"concentration": SCALE, "rate": P},
-    "Geometric": {"probs": P},
-    "Geometric of logits": {"logits": LOC},
-    "Gumbel": {"loc": LOC, "scale": SCALE},
     "HalfCauchy": {"scale": SCALE},
     "HalfNormal": {"scale": SCALE},
-    "LKJCholesky": {"dim": 3, "concentration": SCALE},
-    "Laplace": {"loc": LOC, "scale": SCALE},
     "LogNormal": {"loc": LOC, "scale": P},
-    "LogisticNormal": {"loc": LOC, "scale": P},
-    "Multinomial": {"total_count": 6, "probs": WEIGHTS},
     "MultivariateNormal": {"loc": [[1.0, 2.0], [0.0, -1.0]], "covariance_matrix": COVARIANCE},
     "MultivariateNormal of precision": {"loc": [1.0, 2.0], "precision_matrix": COVARIANCE},
     "MultivariateNormal of scale": {"loc": [1.0, 2.0], "scale_tril": [[2.0, 0.0], [0.3, 1.0]]},
-    "NegativeBinomial": {"total_count": [3.0, 0.5, 7.0], "probs": P},
-    "NegativeBinomial of logits": {"total_count": 5, "logits": LOC},
     "Normal": {"loc": LOC, "scale": SCALE},
     "Normal of numbers": {"loc": 0, "scale": 2.0},
-    "OneHotCategorical": {"probs": WEIGHTS},
-    "OneHotCategoricalStraightThrough": {"logits": WEIGHTS},
     "Poisson": {"rate": [0.5, 3.0, 30.0]},
-    "RelaxedBernoulli": {"temperature": [0.7], "probs": P},
-    "RelaxedOneHotCategorical": {"temperature": [0.7], "logits": WEIGHTS},
-    "StudentT": {"df": [0.5, 1.5, 4.0], "loc": LOC, "scale": SCALE},
     "Uniform": {"low": LOC, "high": [0.0, 1.0, 5.0]},
 }
 MOMENTS = ("mean", "mode", "variance", "stddev")
@@ -145,16 +127,7 @@ def test_gradients_are_pytorchs(torch, case):
 def test_samples_have_the_mean_of_their_distribution(case):
     convcore.manual_seed(3)
     d, _ = made(convcore, case)
-    without = (
-        "Relaxed",
-        "Categorical",
-        "Logistic",
-        "LKJCholesky",
-        "Cauchy",
-        "HalfCauchy",
-        "StudentT",
-    )
-    if case.startswith(without):
+    if case.startswith(("Categorical", "Cauchy", "HalfCauchy")):
         return
     mean = d.mean.numpy()
     drawn = d.sample((3000,)).numpy()
@@ -196,7 +169,7 @@ def test_density_is_differentiable_in_value_and_parameters():
     scale = convcore.tensor(SCALE, dtype=convcore.float64, requires_grad=True)
     value = convcore.tensor([0.3, -0.2, 1.0], dtype=convcore.float64, requires_grad=True)
     leaves = (loc, scale, value)
-    for cls in (distributions.Normal, distributions.Laplace, distributions.Gumbel):
+    for cls in (distributions.Normal, distributions.Cauchy):
         assert gradcheck(lambda a, b, x, cls=cls: cls(a, b).log_prob(x), leaves)
 
 
@@ -215,12 +188,10 @@ BAD = [
     lambda m: m.distributions.Uniform(1.0, 0.0),
     lambda m: m.distributions.Uniform(0.0, 1.0).log_prob(m.tensor(2.0)),
     lambda m: m.distributions.Dirichlet(m.tensor(1.0)),
-    lambda m: m.distributions.Geometric(0.0),
     lambda m: m.distributions.MultivariateNormal(m.zeros(2)),
     lambda m: m.distributions.MultivariateNormal(m.zeros(2), -m.eye(2)),
     lambda m: m.distributions.MultivariateNormal(m.zeros(2), m.eye(2)).log_prob(m.zeros(3)),
     lambda m: m.distributions.Independent(m.distributions.Normal(0.0, 1.0), 1),
-    lambda m: m.distributions.Multinomial(m.ones(2), m.ones(2)),
     lambda m: m.distributions.Normal(0.0, 1.0).enumerate_support(),
 ]
 
@@ -244,23 +215,18 @@ def test_checks_can_be_switched_off():
         distributions.Distribution.set_default_validate_args(True)
 
 
-def test_independent_and_mixture_agree_with_pytorch(torch):
+def test_independent_agrees_with_pytorch(torch):
     found = []
     for m in (convcore, torch):
         m.manual_seed(2)
         d = m.distributions
         normal = d.Normal(m.tensor([[0.0, 1.0], [2.0, 3.0]]), m.tensor([1.0, 2.0]))
         several = d.Independent(normal, 1)
-        mixture = d.MixtureSameFamily(d.Categorical(m.tensor([0.3, 0.7])), several)
-        weights = m.tensor([[0.3, 0.7], [0.9, 0.1]])
-        plain = d.MixtureSameFamily(d.Categorical(weights), normal)
         x = several.sample((3,))
-        results = [several.log_prob(x), several.entropy(), mixture.log_prob(x[:, 0])]
-        results += [mixture.mean, mixture.variance, mixture.sample((4,)), plain.sample((4,))]
-        results += [plain.cdf(x[..., 0]), plain.expand((3, 2)).mean]
-        found.append([repr(several), repr(mixture), *(np.asarray(one.numpy()) for one in results)])
-    assert found[0][:2] == found[1][:2]
-    for ours, theirs in zip(found[0][2:], found[1][2:], strict=True):
+        results = [several.log_prob(x), several.entropy(), several.mean]
+        found.append([repr(several), *(np.asarray(one.numpy()) for one in results)])
+    assert found[0][0] == found[1][0]
+    for ours, theirs in zip(found[0][1:], found[1][1:], strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
@@ -279,41 +245,10 @@ def test_a_subclass_must_say_how_it_expands():
         Squared().expand((2,))
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_an_infinite_parameter_leaves_what_does_not_depend_on_it(torch, place):
-    def found(m):
-        parameters = [m.tensor([1.0, 2.0], dtype=m.float64), m.tensor([3.0, 1.0], dtype=m.float64)]
-        parameters[place][0] = math.inf
-        gumbel = m.distributions.Gumbel(*parameters)
-        rate = parameters[place]
-        return [
-            *(gumbel.mean, gumbel.log_prob(m.tensor(0.5, dtype=m.float64))),
-            *(m.distributions.Exponential(rate).mode, m.distributions.HalfNormal(rate).mode),
-        ]
-
-    for ours, theirs in zip(found(convcore), found(torch), strict=True):
-        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-12)
-
-
-@pytest.mark.parametrize("name", ["Beta", "OneHotCategorical", "Dirichlet"])
+@pytest.mark.parametrize("name", ["Beta", "Dirichlet"])
 def test_a_batch_of_none_is_a_distribution(name):
     parameters = (convcore.ones(0), convcore.ones(0)) if name == "Beta" else (convcore.ones(0, 3),)
     made = getattr(distributions, name)(*parameters)
     assert made.batch_shape == (0,)
     sample = made.sample((2,))
     assert made.log_prob(sample).shape == (2, 0)
-
-
-def test_a_mixture_takes_what_lies_in_the_sets_of_all_its_components(torch):
-    def found(m):
-        low = m.tensor([[0.0, 1.0, -1.0], [0.0, 2.0, 1.0]])
-        made = m.distributions.MixtureSameFamily(
-            m.distributions.Categorical(m.ones(2, 3)), m.distributions.Uniform(low, low + 4)
-        )
-        value = m.tensor([2.5, 1.0])
-        with pytest.raises(ValueError, match="to be within the support"):
-            made.log_prob(value - 2)
-        return made.support.check(value), made.log_prob(m.tensor([2.5, 3.0]))
-
-    for ours, theirs in zip(found(convcore), found(torch), strict=True):
-        np.testing.assert_allclose(ours.numpy(), theirs.numpy())

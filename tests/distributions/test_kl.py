@@ -15,68 +15,25 @@ COVARIANCE = [[2.0, 0.3], [0.3, 1.0]]
 PAIRS = {
     "Bernoulli": ([P], [Q]),
     "Beta": ([A, B], [B, P]),
-    "Binomial": ([4, P], [4, Q]),
     "Categorical": ([P], [Q]),
     "Cauchy": ([A, B], [B, A]),
     "Dirichlet": ([A], [B]),
-    "Exponential": ([A], [B]),
     "Gamma": ([A, B], [B, P]),
-    "Geometric": ([P], [Q]),
-    "Gumbel": ([A, B], [B, A]),
     "HalfCauchy": ([A], [B]),
     "HalfNormal": ([A], [B]),
-    "Laplace": ([A, B], [B, A]),
     "LogNormal": ([A, B], [B, A]),
     "MultivariateNormal": ([[1.0, 2.0], COVARIANCE], [[0.0, 1.0], [[1.0, 0.0], [0.0, 3.0]]]),
     "Normal": ([A, B], [B, A]),
-    "OneHotCategorical": ([P], [Q]),
     "Poisson": ([A], [B]),
     "Uniform": ([[0.0], [1.0]], [[-1.0], [2.0]]),
-    "Exponential Gamma": ([A], [A, B]),
-    "Gamma Exponential": ([A, B], [A]),
-    "Laplace Normal": ([A, B], [B, A]),
-    "Uniform Normal": ([[0.0], [1.0]], [A, B]),
-    "Bernoulli Poisson": ([P], [A]),
-    "Beta Exponential": ([A, B], [A]),
-    "Beta Gamma": ([A, B], [B, A]),
-    "Beta Normal": ([A, B], [B, A]),
-    "Beta Uniform": ([A, B], [[0.0, -1.0, -0.5], [1.0, 1.0, 2.0]]),
-    "Exponential Gumbel": ([A], [B, A]),
-    "Exponential Normal": ([A], [B, A]),
-    "Gamma Gumbel": ([A, B], [B, A]),
-    "Gamma Normal": ([A, B], [B, A]),
-    "Gumbel Normal": ([A, B], [B, A]),
-    "Normal Gumbel": ([B, P], [A, B]),
-    "Normal Laplace": ([A, B], [B, A]),
-    "Uniform Beta": ([[0.2] * 3, [0.7] * 3], [A, B]),
-    "Uniform Exponential": ([[0.2] * 3, [1.7] * 3], [A]),
-    "Uniform Gamma": ([[0.2] * 3, [1.7] * 3], [A, B]),
-    "Uniform Gumbel": ([[-0.2] * 3, [1.7] * 3], [A, B]),
-}
-INFINITE = {
-    "Beta Uniform": ([A, B], [[0.1] * 3, [0.9] * 3]),
-    "Exponential Beta": ([A], [A, B]),
-    "Exponential Uniform": ([A], [[0.0], [9.0]]),
-    "Gamma Beta": ([A, B], [A, B]),
-    "Gamma Uniform": ([A, B], [[0.0], [9.0]]),
-    "Gumbel Exponential": ([A, B], [A]),
-    "Laplace Gamma": ([A, B], [A, B]),
-    "Normal Beta": ([A, B], [A, B]),
-    "Normal Uniform": ([A, B], [[0.0], [9.0]]),
-    "Poisson Bernoulli": ([A], [P]),
-    "Poisson Binomial": ([A], [4, P]),
-    "Uniform Beta": ([[0.2] * 3, [1.7] * 3], [A, B]),
-    "Uniform Exponential": ([[-0.2] * 3, [0.7] * 3], [A]),
-    "Uniform Gamma": ([[-0.2] * 3, [0.7] * 3], [A, B]),
 }
 
 
-def pair(m, case, pairs=PAIRS):
-    names = case.split()
+def pair(m, case):
     made = []
-    for name, given in zip((names[0], names[-1]), pairs[case], strict=True):
+    for given in PAIRS[case]:
         args = [x if isinstance(x, int) else m.tensor(x, dtype=m.float64) for x in given]
-        made.append(getattr(m.distributions, name)(*args))
+        made.append(getattr(m.distributions, case)(*args))
     return made
 
 
@@ -96,21 +53,13 @@ def test_divergences_are_means_over_samples(case):
     assert (error <= 5 * terms.std(0) / np.sqrt(4000) + 1e-9).all()
 
 
-@pytest.mark.parametrize("case", INFINITE)
-def test_what_q_does_not_reach_is_infinitely_far(torch, case):
-    ours, theirs = (
-        m.distributions.kl_divergence(*pair(m, case, INFINITE)) for m in (convcore, torch)
-    )
-    assert ours.isinf().all() and theirs.isinf().all() and ours.shape == (3,)
-
-
-def test_pytorch_has_no_other_pair_of_the_kinds_that_are_here(torch):
+def test_each_class_of_pytorch_that_is_here_has_its_divergence(torch):
     from torch.distributions.kl import _KL_REGISTRY
 
     ours = {tuple(kind.__name__ for kind in key) for key in distributions.kl._KL}
     theirs = {tuple(kind.__name__ for kind in key) for key in _KL_REGISTRY}
-    both = {key for key in theirs if all(hasattr(distributions, name) for name in key)}
-    assert both - ours == {("ExponentialFamily", "ExponentialFamily")}
+    same = {key for key in theirs if key[0] == key[1] and hasattr(distributions, key[0])}
+    assert same - ours == {("ExponentialFamily", "ExponentialFamily")}
 
 
 def test_divergence_is_infinite_outside_the_support():

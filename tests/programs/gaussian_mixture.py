@@ -4,13 +4,7 @@ import itertools
 import math
 
 import torch
-from torch.distributions import (
-    Categorical,
-    Independent,
-    MixtureSameFamily,
-    MultivariateNormal,
-    Normal,
-)
+from torch.distributions import Categorical, MultivariateNormal
 
 torch.manual_seed(1)
 true_means = torch.tensor([[0.0, 0.0], [4.0, 1.0], [-2.0, 4.0]], dtype=torch.float64)
@@ -53,9 +47,4 @@ print(values, torch.linalg.det(covariances[order]), torch.linalg.norm(vectors, d
 agree = MultivariateNormal(means[0], covariances[0]).log_prob(x)
 print(torch.allclose(agree, log_density(x, means, covariances)[:, 0]))
 print(torch.linalg.lstsq(x[:, :1], x[:, 1:]).solution, torch.linalg.svdvals(x), torch.cov(x.T))
-mixture = MixtureSameFamily(
-    Categorical(logits=torch.zeros(2)),
-    Independent(Normal(torch.tensor([[0.0, 1.0], [3.0, -1.0]]), torch.ones(2, 2)), 1),
-)
-print(mixture.log_prob(torch.ones(2)), mixture.sample((2,)), mixture.mean)
 assert all(b >= a - 1e-9 for a, b in itertools.pairwise(likelihoods))

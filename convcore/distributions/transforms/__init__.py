@@ -14,11 +14,6 @@ from convcore.distributions.transforms.of_numbers import (
     SoftplusTransform,
     TanhTransform,
 )
-from convcore.distributions.transforms.of_vectors import (
-    ReshapeTransform,
-    SoftmaxTransform,
-    StickBreakingTransform,
-)
 from convcore.distributions.transforms.transform import Transform
 
 __all__ = [
@@ -28,11 +23,8 @@ __all__ = [
     "ExpTransform",
     "IndependentTransform",
     "PowerTransform",
-    "ReshapeTransform",
     "SigmoidTransform",
-    "SoftmaxTransform",
     "SoftplusTransform",
-    "StickBreakingTransform",
     "TanhTransform",
     "Transform",
     "identity_transform",
