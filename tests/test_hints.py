@@ -414,7 +414,7 @@ def test_what_saves_a_net_is_named():
 def test_forward_mode_is_told_jvp():
     from convcore.compat.scope import reason
 
-    assert "torch.func.jvp" in reason("torch.autograd.forward_ad.dual_level")
+    assert "autograd.functional.jvp" in reason("torch.autograd.forward_ad.dual_level")
 
 
 def test_where_takes_both_sides_or_none():

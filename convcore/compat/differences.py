@@ -58,8 +58,6 @@ DIFFERENCES = {
     "torch.utils.data.DataLoader": "pin_memory has no effect; workers may be threads too",
     "torch.autograd.graph.allow_mutation_on_saved_tensors": "copies every saved tensor",
     "torch.func.vmap": "a loop over the batch",
-    "torch.func.jacfwd": "computed by backward passes, as jacrev",
-    "torch.func.jvp": "computed by two backward passes",
     "torch.hub.load_state_dict_from_url": "reads local files and the cache; downloads nothing",
     "torch.hub.download_url_to_file": "raises: nothing is downloaded",
     "torch.hub.load": "reads local folders and the cache; downloads nothing",

@@ -15,7 +15,7 @@ _REASONS = {
     "distributed": "processes are MPI's; groups, collectives and DistributedDataParallel are there",
     "compiler": "kernels are compiled in advance; `convcore.optimize_for_inference` plans a net",
     "jit": "there is no second language; modules run as Python, and pickle saves them",
-    "forward mode": "there is none; `torch.func.jvp` computes products with a Jacobian",
+    "forward mode": "there is none; `autograd.functional.jvp` computes products with a Jacobian",
     "fx": "nothing traces Python code; hooks and `grad_fn` show what a net computes",
     "onnx": "one run of a net is recorded, by `onnx.export`; `convcore.onnx.load` reads models",
     "profiler": "use `convcore.inspection.profile` for a net, or `convcore bench` for layers",
@@ -116,6 +116,12 @@ _RARE = {
         ReshapeTransform SoftmaxTransform StickBreakingTransform
         chi2 lkj_cholesky logistic_normal mixture_same_family negative_binomial
         one_hot_categorical relaxed_bernoulli relaxed_categorical studentT
+    """,
+    "write the map of the weight, and register it with nn.utils.parametrize": """
+        orthogonal
+    """,
+    "use torch.autograd.functional": """
+        hessian jacfwd jacrev jvp vjp
     """,
 }
 _RARE_REASONS = {name: use for use, names in _RARE.items() for name in names.split()}

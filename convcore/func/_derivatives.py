@@ -15,7 +15,7 @@ from convcore.func._trees import filled, leaves, mapped
 from convcore.kernels.runtime._restoring import Restoring
 from convcore.kernels.runtime.restoring import Calls
 
-__all__ = ["grad", "grad_and_value", "jvp", "vjp"]
+__all__ = ["grad", "grad_and_value"]
 
 Argnums = int | tuple[int, ...]
 
@@ -79,90 +79,6 @@ def grad_and_value(func: Callable, argnums: Argnums = 0, has_aux: bool = False) 
         return found, ((value, aux) if has_aux else value)
 
     return computed
-
-
-def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> Any:
-    """Return a function's value, and a function that computes vector-Jacobian products.
-
-    Parameters
-    ----------
-    func : callable
-        Returns a tree of Tensors; with ``has_aux``, the pair of that and anything else.
-    primals
-        Its arguments, trees of Tensors.
-
-    Returns
-    -------
-    value : as ``func`` returns it
-    vjp_fn : callable
-        Takes the gradients of the value, of its structure; returns a tuple of those of ``primals``.
-    aux : with ``has_aux``
-    """
-    with Level() as level:
-        inputs = mapped(level.input, primals)
-        out, aux = _parts(func(*inputs), has_aux, "vjp(f, *primals)")
-        flat = list(leaves(out))
-        value = mapped(level.leave, out)
-
-    def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
-        with enable_grad():
-            given = list(leaves(cotangents))
-            if len(given) != len(flat):
-                raise RuntimeError(
-                    f"Expected pytree structure of cotangents to be the same as pytree structure "
-                    f"of outputs to the function: {len(given)} cotangents, {len(flat)} outputs"
-                )
-            return filled(primals, level.gradients(flat, list(leaves(inputs)), given))
-
-    aux = mapped(level.leave, aux)
-    return (value, vjp_fn, aux) if has_aux else (value, vjp_fn)
-
-
-def jvp(
-    func: Callable, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
-) -> Any:
-    """Return a function's value, and a Jacobian-vector product: a directional derivative.
-
-    Parameters
-    ----------
-    func : callable
-        Returns a tree of Tensors; with ``has_aux``, the pair of that and anything else.
-    primals, tangents : tuple
-        The arguments, trees of Tensors, and the direction, of the same structure.
-    strict : bool
-        Raise if a value does not depend on the arguments.
-
-    Returns
-    -------
-    value, product : as ``func`` returns it
-    aux : with ``has_aux``
-
-    Notes
-    -----
-    Computed by two backward passes: the vector-Jacobian product is linear in its vector, and its
-    derivative by that, times the direction, is the product.
-    """
-    for name, one in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(one, tuple):
-            raise RuntimeError(
-                f"jvp(f, primals, tangents): Expected {name} to be a tuple. E.g. it should be "
-                "valid to call f(*primals)."
-            )
-    with Level() as level:
-        inputs = mapped(level.input, primals)
-        out, aux = _parts(func(*inputs), has_aux, "jvp(f, primals, tangents)")
-        flat, xs = list(leaves(out)), list(leaves(inputs))
-        level.look_at(list(leaves(tangents)))
-        weights = [zeros_like(one).detach().requires_grad_() for one in flat]
-        slopes = _gradients(flat, xs, weights, True)
-        if strict and all(slope is None for slope in slopes):
-            raise RuntimeError("jvp(f, primals, tangents): the value is independent of primals")
-        found = _gradients(slopes, weights, list(leaves(tangents)), level.create_graph(flat))
-        pairs = zip(found, flat, strict=True)
-        products = [zeros_like(y) if one is None else one for one, y in pairs]
-        product = filled(out, [level.leave(one) for one in products])
-        value, aux = mapped(level.leave, out), mapped(level.leave, aux)
-    return (value, product, aux) if has_aux else (value, product)
 
 
 class Level(Restoring):

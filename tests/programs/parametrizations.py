@@ -1,9 +1,9 @@
-"""Parameters that are functions of others: symmetric, orthogonal, of bounded norm."""
+"""Parameters that are functions of others: symmetric, of bounded norm."""
 
 import torch
 import torch.nn as nn
 import torch.nn.utils.parametrize as parametrize
-from torch.nn.utils.parametrizations import orthogonal, spectral_norm, weight_norm
+from torch.nn.utils.parametrizations import spectral_norm, weight_norm
 
 
 class Symmetric(nn.Module):
@@ -43,7 +43,7 @@ net = nn.Sequential(
     spectral_norm(nn.Conv1d(8, 8, 3), n_power_iterations=2),
     nn.Softsign(),
     nn.Flatten(),
-    orthogonal(nn.Linear(48, 6)),
+    nn.Linear(48, 6),
 )
 print([name for name, _ in net.named_parameters()])
 x, target = torch.randn(16, 2, 10), torch.randn(16, 6)

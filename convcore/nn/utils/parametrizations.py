@@ -1,4 +1,4 @@
-"""Weight and spectral normalization, and orthogonal weights, as parametrizations."""
+"""Weight and spectral normalization as parametrizations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 from convcore import _misnamed
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
-from convcore.functions._support.naming import names_arguments
 from convcore.nn.modules.module import Module
 from convcore.nn.utils._norms import (
     as_matrix,
@@ -21,10 +20,9 @@ from convcore.nn.utils._norms import (
     unit_vector,
     weight_normed,
 )
-from convcore.nn.utils._orthogonal import Orthogonal
 from convcore.nn.utils.parametrize import register_parametrization
 
-__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
+__all__ = ["spectral_norm", "weight_norm"]
 
 
 class _WeightNorm(Module):
@@ -156,50 +154,6 @@ def spectral_norm(
     dim = default_dim(module) if dim is None else dim
     norm = _SpectralNorm(weight, n_power_iterations, dim, eps)
     return register_parametrization(module, name, norm)
-
-
-@names_arguments
-def orthogonal(
-    module: Module,
-    name: str = "weight",
-    orthogonal_map: str | None = None,
-    *,
-    use_trivialization: bool = True,
-) -> Module:
-    """Keep a weight orthogonal: its columns, or its rows if there are fewer, are orthonormal.
-
-    Parameters
-    ----------
-    module : Module
-        Changed and returned.
-    name : str
-        Of a matrix, or a batch of matrices.
-    orthogonal_map : 'matrix_exp', 'cayley' or 'householder'
-        How the matrix is computed: the exponential or the Cayley transform of a skew-symmetric
-        matrix, or a product of reflections; by default the first for square weights, else the last.
-    use_trivialization : bool
-        Whether the computed matrix is multiplied with a constant one, ``base``, which makes
-        assignments possible and training easier.
-
-    Raises
-    ------
-    ValueError
-        There is no such parameter or buffer, it has fewer than two axes, or there is no such map.
-
-    References
-    ----------
-    M. Lezcano-Casado, "Trivializations for gradient-based optimization on manifolds", NeurIPS 2019.
-    """
-    weight = _tensor_of(module, name)
-    if weight.dim() < 2:
-        raise ValueError(
-            f"Expected a matrix or batch of matrices. Got a tensor of {weight.dim()} dimensions."
-        )
-    if orthogonal_map is None:
-        square = weight.shape[-2] == weight.shape[-1] or weight.is_complex()
-        orthogonal_map = "matrix_exp" if square else "householder"
-    made = Orthogonal(weight, orthogonal_map, use_trivialization)
-    return register_parametrization(module, name, made, unsafe=True)
 
 
 _misnamed.explain_names(__name__)

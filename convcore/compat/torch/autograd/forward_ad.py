@@ -1,6 +1,6 @@
 """Forward-mode differentiation, which is not there: no tensor has a tangent.
 
-`convcore.func.jvp` computes products with a Jacobian.
+`convcore.autograd.functional.jvp` computes products with a Jacobian.
 """
 
 from __future__ import annotations
