@@ -1,6 +1,6 @@
 """Direct convolution, float32: what depthwise and grouped share, and which arrays they read.
 
-Field names are those of the structs in kernels/conv/microkernels.h: convcore_direct_axis and convcore_direct.
+Field names are those of convcore_direct_axis and convcore_direct in kernels/conv/microkernels.h.
 """
 
 from __future__ import annotations
