@@ -210,8 +210,11 @@ class Function:
         )
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """Compute the gradients of the inputs; every Function that is differentiated defines it."""
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the gradients of the inputs; every Function that is differentiated defines it.
+
+        Type checkers accept an override of any arguments.
+        """
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom "
             "autograd.Function to use it with backward mode AD."
