@@ -390,6 +390,23 @@ def record(
     return node
 
 
+def record_without_derivative(name: str, inputs: tuple, outputs: Tensor) -> None:
+    """Record an operation that has no derivative here, so that no gradient is lost unnoticed.
+
+    Parameters
+    ----------
+    name : str
+        The operation's name in the error.
+    inputs, outputs
+        As for `record`.  Backward through ``outputs`` raises NotImplementedError.
+    """
+
+    def backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    record("NotImplemented", inputs, outputs, backward)
+
+
 def describe(output: Tensor, **attributes: Any) -> None:
     """Store an operation's arguments in the node that produced ``output``, if there is one.
 

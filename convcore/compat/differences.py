@@ -25,9 +25,7 @@ DIFFERENCES = {
     "says that it does, and gets none",
     "torch.conj": "a copy, not a view: so are `Tensor.mH` and `Tensor.H` of complex tensors",
     "torch.floor_divide": "the gradient is zero, not an error",
-    "torch.heaviside": "the result requires no grad; PyTorch's raises in the backward pass",
-    "torch.nextafter": "the result requires no grad; PyTorch's raises in the backward pass",
-    "torch.Tensor.unique": "the result requires no grad; PyTorch's raises in the backward pass",
+    "torch.nextafter": "raises in the backward pass; PyTorch passes the gradient on",
     "torch.std": "infinite where a square is beyond the dtype",
     "torch.var": "infinite where a square is beyond the dtype",
     **{

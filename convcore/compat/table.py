@@ -39,8 +39,8 @@ page.  Made by `python -m convcore.compat.table > docs/pytorch_names.md`; a test
 These differences are not listed name by name.  A call that PyTorch refuses because it lacks a
 kernel or formula for a dtype may work here.  convcore may keep other tensors for the backward pass
 than PyTorch does, so that a change in place may be refused here and allowed there, or the reverse.
-Comparisons in place, as `lt_`, and `unique` return tensors without a gradient.  Where a call has
-two faults, the error may name the other one; tensors without elements are checked like others.
+Comparisons in place, as `lt_`, return tensors without a gradient.  Where a call has two faults,
+the error may name the other one; tensors without elements are checked like others.
 
 Neither library promises which of equal values `argsort`, `topk`, `kthvalue` or `median` takes, the
 gradient where there is no derivative, the strides of results that are not views, how often a tensor

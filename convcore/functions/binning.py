@@ -12,6 +12,7 @@ from convcore._creation.arguments import checked_int
 from convcore._dtype import common
 from convcore._dtype_names import C_NAMES, scalar_name
 from convcore._tensor import Tensor, wrap
+from convcore.autograd.node import record_without_derivative
 from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_arguments, check_kind, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
@@ -303,7 +304,9 @@ def histogram(
     edges = _edges(array, bins, range)
     weights = None if weight is None else weight._array.reshape(-1)
     hist = ignore_errstate(np.histogram, array, edges, None, density, weights)[0]
-    return _HISTOGRAM(wrap(hist.astype(array.dtype)), wrap(edges))
+    counts = wrap(hist.astype(array.dtype))
+    record_without_derivative("histogram", (input, bins, weight), counts)
+    return _HISTOGRAM(counts, wrap(edges))
 
 
 def _check_bins(input: Tensor, bins: Any, weight: Tensor | None) -> None:
@@ -386,6 +389,7 @@ def unique_consecutive(
     changes = differ.any(axis=tuple(range(1, rows.ndim)))
     starts = np.flatnonzero(np.concatenate(([True], changes)))[: len(rows)]
     results = [wrap(np.moveaxis(rows[starts], 0, axis).copy())]
+    record_without_derivative("unique_consecutive", (input,), results[0])
     if return_inverse:
         runs = np.concatenate(([0], np.cumsum(changes)))[: len(rows)].astype(np.int64)
         results.append(wrap(runs.reshape(array.shape) if dim is None else runs))

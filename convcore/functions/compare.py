@@ -12,6 +12,7 @@ from convcore._dtype import common, number_dtype
 from convcore._meta import NoValuesError, of_elements
 from convcore._reads import reads
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore.autograd.node import record_without_derivative
 from convcore.functions._support.arguments import check_arguments, check_kind, check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.dispatch import of_each
@@ -260,6 +261,7 @@ def unique(
     )
     inverse = inverse.reshape(array.shape if dim is None else -1)
     results = [wrap(values.astype(array.dtype, copy=False))]
+    record_without_derivative("unique", (input,), results[0])
     if return_inverse:
         results.append(wrap(inverse.astype(np.int64)))
     if return_counts:

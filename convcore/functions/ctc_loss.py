@@ -8,7 +8,7 @@ import numpy as np
 
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import record
+from convcore.autograd.node import record, record_without_derivative
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.naming import names_arguments
@@ -165,15 +165,11 @@ def _losses(x: Tensor, problem: _Problem, zero_infinity: bool) -> Tensor:
             if zero_infinity:
                 slope[:, np.isinf(losses)] = 0
             found = wrap((slope * each).astype(x._array.dtype))
-            record("CtcLossBackward0Backward0", (grad, x), found, _no_second)
+            record_without_derivative("_ctc_loss_backward", (grad, x), found)
             return found
 
         record("CtcLossBackward0", (x,), out, backward, (x,))
     return out
-
-
-def _no_second(needs: tuple[bool, ...], grad: Tensor) -> tuple:
-    raise RuntimeError("the derivative for '_ctc_loss_backward' is not implemented.")
 
 
 def _spread(x: np.ndarray, problem: _Problem) -> np.ndarray:

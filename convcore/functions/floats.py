@@ -10,7 +10,7 @@ import numpy as np
 from convcore._dtype import FLOATING, common, result_numpy
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import record
+from convcore.autograd.node import record, record_without_derivative
 from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors
 from convcore.functions._support.dispatch import flat_in, of_each
 from convcore.functions._support.errstate import ignore_errstate
@@ -84,7 +84,7 @@ def _copysign_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tens
 
 
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
-    """Return 0 for negative elements, 1 for positive ones, and ``values`` for 0; no gradient."""
+    """Return 0 for negative elements, 1 for positive ones, ``values`` for 0; no derivative."""
     check_tensors("heaviside", input, values)
     if input._array.dtype != values._array.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
@@ -93,7 +93,9 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
     dtype = input._array.dtype
     array = input._array.astype(float)
     array[np.isnan(array)] = -1  # PyTorch gives 0 there: NaN is not above 0
-    return wrap(compute(np.heaviside, array, values._array).astype(dtype))
+    out = wrap(compute(np.heaviside, array, values._array).astype(dtype))
+    record_without_derivative("heaviside", (input, values), out)
+    return out
 
 
 def isposinf(input: Tensor) -> Tensor:
@@ -175,11 +177,13 @@ def _double(value: Any) -> Any:
 
 
 def nextafter(input: Tensor, other: Tensor) -> Tensor:
-    """Return the next number after each element towards another; no gradient."""
+    """Return the next number after each element towards another; no derivative."""
     check_tensors("nextafter", input, other)
     if result_numpy(input._array, other._array).kind not in FLOATING:
         check_kind("nextafter_cpu", input, "f")
-    return wrap(compute(np.nextafter, input._array, other._array))
+    out = wrap(compute(np.nextafter, input._array, other._array))
+    record_without_derivative("nextafter", (input, other), out)
+    return out
 
 
 @in_float32

@@ -143,7 +143,7 @@ def _incomplete(name: str, routine: str, a: Tensor, x: Tensor) -> Tensor:
 
     def backward(needs: tuple[bool, ...], grad: Tensor, a: Tensor, x: Tensor) -> tuple:
         if needs[0]:
-            raise RuntimeError(f"the derivative for '{name}: input' is not implemented.")
+            raise NotImplementedError(f"the derivative for '{name}: input' is not implemented.")
         density = exp(sub(sub(mul(sub(a, 1), log(x)), x), lgamma(a)))
         density = where(wrap(x._array > 0), density, 0.0)
         return None, mul(grad, density if name == "igamma" else neg(density))

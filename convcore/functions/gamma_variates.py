@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
-from convcore.autograd.node import record
+from convcore.autograd.node import record, record_without_derivative
 from convcore.functions._support.arguments import check_kind
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import mul, sub
@@ -51,13 +51,9 @@ def _gamma_backward(needs: tuple[bool, ...], grad: Tensor, alpha: Tensor, x: Ten
 
 def _slope(name: str, slope: Callable, *args: Tensor) -> Tensor:
     """Return a derivative computed on arrays, which cannot be differentiated again."""
-
-    def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
-        raise RuntimeError(f"the derivative for '{name}' is not implemented")
-
     values = ignore_errstate(slope, *(one._array.astype(np.float64) for one in args))
     out = wrap(np.asarray(values, args[0]._array.dtype))
-    record("NotImplemented", args, out, backward)
+    record_without_derivative(name, args, out)
     return out
 
 

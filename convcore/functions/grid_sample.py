@@ -16,7 +16,7 @@ import numpy as np
 from convcore._creation import linspace
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode as grad_mode
-from convcore.autograd.node import record
+from convcore.autograd.node import record, record_without_derivative
 from convcore.functions._support.arguments import check_arguments, check_kind
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.in_float32 import in_float32
@@ -101,18 +101,12 @@ def grid_sample(
                 wrap(ignore_errstate(taps.slopes, grad._array, x._array)) if needs[1] else None,
             )
             for found in grads:
-                if found is not None and grad_mode.enabled:
-                    record(
-                        f"GridSampler{rank}DBackward0Backward0", (grad, x, grid), found, _no_second
-                    )
+                if found is not None:
+                    record_without_derivative("grid_sampler_backward", (grad, x, grid), found)
             return grads
 
         record(f"GridSampler{rank}DBackward0", (input, grid), out, backward, (input, grid))
     return out
-
-
-def _no_second(needs: tuple[bool, ...], grad: Tensor) -> tuple:
-    raise RuntimeError("the derivative for 'grid_sampler_backward' is not implemented.")
 
 
 def _check(x: np.ndarray, grid: np.ndarray, mode: str) -> None:

@@ -10,7 +10,7 @@ from convcore import _dtype
 from convcore._creation.arguments import leaf, too_large
 from convcore._device import check_device
 from convcore._tensor import Tensor, scalar_name, wrap
-from convcore.autograd.node import record
+from convcore.autograd.node import record, record_without_derivative
 from convcore.engine.integers import as_int
 from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_kind, check_optional, check_tensor
@@ -80,7 +80,9 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if weights._array.shape != array.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     dtype = np.float32 if weights._array.dtype == np.float32 else np.float64
-    return wrap(np.bincount(array, weights._array, minlength).astype(dtype))
+    sums = wrap(np.bincount(array, weights._array, minlength).astype(dtype))
+    record_without_derivative("bincount", (weights,), sums)
+    return sums
 
 
 @names_arguments

@@ -49,7 +49,9 @@ def _special(
 
     def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> Tensor:
         if gradient is None:
-            raise RuntimeError(f"the derivative for 'special_{name}: self' is not implemented.")
+            raise NotImplementedError(
+                f"the derivative for 'special_{name}: self' is not implemented."
+            )
         return gradient(grad, x, y)
 
     def function(input: Tensor) -> Tensor:

@@ -115,7 +115,7 @@ _KNOWN = (
     # Which tensors are kept for the backward pass
     (IN_PLACE, r"raises RuntimeError: one of the variables needed for gradient", "it is kept"),
     # Named in the table of differences
-    (r"unique|heaviside|nextafter", r"requires_grad", "no gradient, not one that raises"),
+    (r"nextafter", r"derivative for|gradient", "no derivative"),
     (r"//|floor_divide", r"gradient", "a gradient of zeros, not one that raises"),
     (r"\.lt_\(", r"requires_grad", "leaves the graph"),
     (r"(huber|soft_margin)_loss", r"dtype", "the common dtype, as of other losses"),
