@@ -219,7 +219,8 @@ def embedding_bag(
     per_sample_weights : like ``input``, optional
         A factor of each row; only for 'sum'.
     include_last_offset : bool
-        Whether the last of ``offsets`` is the end of the last bag.
+        Whether ``offsets`` has one element more than there are bags.  Its value has no effect: the
+        last bag always reaches to the end of ``input``.
     padding_idx : int, optional
         A row that counts for nothing.
     max_norm, norm_type, scale_grad_by_freq, sparse
@@ -357,9 +358,7 @@ def _bag_sizes(numbers: np.ndarray, offsets: Tensor | None, with_end: bool) -> n
             "offsets[-1] can not be greater than input's length "
             f"{len(numbers)} but got offsets[-1] of {starts[-1]}"
         )
-    sizes = np.diff(starts if with_end else np.append(starts, len(numbers)))
-    if not starts.size:
-        sizes = sizes[:0]
+    sizes = np.diff(starts[:-1] if with_end else starts, append=len(numbers))
     if (sizes < 0).any():
         raise RuntimeError(f"offsets must not fall, but got {starts.tolist()}")
     return sizes

@@ -136,11 +136,18 @@ def test_a_matrix_of_bags_has_no_offsets():
         F.embedding_bag(convcore.tensor([[1]]), convcore.ones(5, 3), convcore.tensor([0]))
 
 
-def test_what_lies_behind_the_last_offset_is_left_out():
-    rows, offsets = convcore.tensor([1, 2, 3]), convcore.tensor([0, 1, 2])
-    weight = convcore.eye(4)
-    out = F.embedding_bag(rows, weight, offsets, mode="sum", include_last_offset=True)
-    np.testing.assert_array_equal(out.numpy(), np.eye(4)[[1, 2]])
+# PyTorch's kernel for float32 sums and means reads the last offset; its others do not.
+@pytest.mark.parametrize("last", [2, 3, 4])
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_the_last_bag_reaches_to_the_end_whatever_the_last_offset_is(mode, last):
+    weight = convcore.arange(10.0).reshape(5, 2).requires_grad_()
+    rows, offsets = convcore.tensor([1, 2, 3, 4]), convcore.tensor([0, 2, last])
+    bags = F.embedding_bag(rows, weight, offsets, mode=mode, include_last_offset=True)
+    reduced = {"sum": [[6, 8], [14, 16]], "mean": [[3, 4], [7, 8]], "max": [[4, 5], [8, 9]]}
+    assert bags.tolist() == reduced[mode]
+    bags[1].sum().backward()
+    shares = {"sum": [1, 1], "mean": [0.5, 0.5], "max": [0, 1]}
+    assert weight.grad[:, 0].tolist() == [0, 0, 0, *shares[mode]]
 
 
 @pytest.mark.parametrize(
@@ -171,6 +178,12 @@ BAGS = [
     {"input": [1, 4, 0, 4, 4, 2], "offsets": [0, 2, 2, 5]},
     {"input": [1, 4, 0, 4, 4, 2], "offsets": [0, 0, 6, 6]},
     {"input": [1, 4, 0, 4, 4, 2], "offsets": [0, 2, 6], "include_last_offset": True},
+    {
+        "input": [1, 4, 0, 4],
+        "offsets": [0, 2, 3],
+        "include_last_offset": True,
+        "padding_idx": 2,
+    },
     {"input": [1, 4, 0, 4, 4, 2], "offsets": [0, 1, 3], "padding_idx": 4},
     {"input": [4, 4, 2], "offsets": [0, 2], "padding_idx": -1},
     {"input": [], "offsets": [0, 0]},

@@ -181,7 +181,7 @@ class EmbeddingBag(_Table):
         As for `Embedding`.
     mode : 'sum', 'mean' or 'max'
     include_last_offset : bool
-        Whether the last of the offsets is the end of the last bag.
+        Whether there is one offset more than there are bags; see `embedding_bag`.
     padding_idx : int, optional
         A row that counts for nothing.
     device, dtype
