@@ -899,5 +899,9 @@ def test_layers_without_elements_warn_and_work():
     with pytest.warns(UserWarning, match="zero-element"):
         layer = nn.Conv2d(0, 4, 3)
     assert layer.weight.shape == (4, 0, 3, 3) and layer.bias.shape == (4,)
+    layer.bias.data.fill_(7)
+    with pytest.warns(UserWarning, match="zero-element"):
+        layer.reset_parameters()
+    assert layer.bias.tolist() == [0, 0, 0, 0]  # not what was in the memory
     with pytest.warns(UserWarning, match="zero-element"):
         assert nn.Linear(3, 0)(convcore.ones(2, 3)).shape == (2, 0)

@@ -103,6 +103,8 @@ class _ConvNd(Module):
             if fan_in:
                 bound = 1 / math.sqrt(fan_in)
                 init.uniform_(self.bias, -bound, bound)
+            else:
+                init.zeros_(self.bias)
 
     def extra_repr(self) -> str:
         zeros, ones = (0,) * self.rank, (1,) * self.rank
