@@ -241,7 +241,13 @@ class Function:
                 cls.setup_context(ctx, args, results)
         outputs = results if isinstance(results, tuple) else (results,)
         for tensor in ctx._dirty:
-            if not any(tensor is output for output in outputs):
+            if not _among(tensor, args):
+                warnings.warn(
+                    "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors "
+                    "that have been mutated should be passed to ctx.mark_dirty().",
+                    stacklevel=2,
+                )
+            if not _among(tensor, outputs):
                 raise RuntimeError(
                     "Some elements marked as dirty during the forward method were not returned as "
                     "output. The inputs that are modified inplace must all be outputs of the "

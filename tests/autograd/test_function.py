@@ -543,6 +543,34 @@ def test_function_must_return_what_is_dirty():
         function(convcore, forward).apply(leaf(convcore, 1.0) * 1)
 
 
+def test_function_warns_of_a_dirty_tensor_that_is_no_input():
+    def forward(ctx, x):
+        y = x * 3
+        y.add_(1)
+        ctx.mark_dirty(y)
+        return y
+
+    with pytest.warns(UserWarning, match="received a tensor that was not an input"):
+        function(convcore, forward).apply(leaf(convcore, 1.0) * 1)
+
+
+def test_function_changes_a_view_and_returns_two_outputs():
+    def forward(ctx, x, factor):
+        x.mul_(2)
+        ctx.mark_dirty(x)
+        return x, x + 1
+
+    def backward(ctx, grad, sum_grad):
+        return 2 * (grad + sum_grad), None
+
+    x = leaf(convcore, 1.0, 2.0, 3.0)
+    base = x * 1
+    changed, more = function(convcore, forward, backward).apply(base[:2], 0)
+    (changed * more + 5 * base[:2]).sum().backward()  # y = 2 x: y (y + 1) + 5 y
+    assert base.tolist() == [2, 4, 3]
+    assert x.grad.tolist() == [2 * (2 * 2 + 1) + 10, 2 * (2 * 4 + 1) + 10, 0]
+
+
 def test_function_may_save_what_it_changed(lib):
     def forward(ctx, x):
         x.exp_()
