@@ -5,6 +5,7 @@ While it is on, nodes store the traceback of their operation, and gradients are 
 
 from __future__ import annotations
 
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
@@ -135,4 +136,7 @@ def _warn_of(node: Any) -> None:
         if lines is None
         else "Traceback of forward call that caused the error:\n" + "".join(lines)
     )
-    warnings.warn(f"Error detected in {node.name()}. {text}", stacklevel=3)
+    try:
+        warnings.warn(f"Error detected in {node.name()}. {text}", stacklevel=3)
+    except Warning as warning:  # made an error by a filter: it must not hide the node's error
+        print(warning, file=sys.stderr)

@@ -67,6 +67,19 @@ def test_error_in_a_function_of_the_users_is_told_with_its_line():
     assert "y = Broken.apply" in told[0]
 
 
+def test_a_warning_made_an_error_does_not_hide_the_nodes_error(lib, capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with lib.autograd.detect_anomaly():
+            warnings.simplefilter("error")
+            x = lib.ones(2, requires_grad=True) + 1
+            y = x**2
+            x.add_(1)
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                y.sum().backward()
+    assert "Error detected in PowBackward0" in capsys.readouterr().err
+
+
 def test_nan_passes_where_it_is_not_looked_for(torch):
     for lib in (convcore, torch):
         nan_behind_a_root(lib).backward()
