@@ -19,7 +19,12 @@ from convcore.autograd.node import describe, record
 from convcore.engine.geometry import index, indices, is_sequence
 from convcore.engine.layers.avg_pooling import avg_pool_maps
 from convcore.engine.layers.global_avg_pooling import global_avg_pool
-from convcore.engine.layers.max_pooling import MaxPool, adaptive_max_pool_of, max_pool_of
+from convcore.engine.layers.max_pooling import (
+    LongMaxPool,
+    MaxPool,
+    adaptive_max_pool_of,
+    max_pool_of,
+)
 from convcore.functions._support.arguments import check_kind, check_tensor, computed
 from convcore.functions._support.dispatch import flat_in, later_place_of
 from convcore.functions._support.errstate import ignore_errstate
@@ -79,7 +84,7 @@ def _maxima(
     padding: Any,
     dilation: Any,
     ceil_mode: bool,
-) -> tuple[tuple, MaxPool | None, bool]:
+) -> tuple[tuple, MaxPool | LongMaxPool | None, bool]:
     """Return (steps, the pool that saves taps if there is one, whether a tap may be padding)."""
     function = f"max_pool{rank}d"
     kernel = ints_per_axis(function, "kernel_size", kernel_size, rank)
@@ -176,7 +181,7 @@ def _differentiated(input: Tensor) -> bool:
     return mode.enabled and input.requires_grad
 
 
-def _by_taps(name: str, input: Tensor, pool: MaxPool) -> Tensor:
+def _by_taps(name: str, input: Tensor, pool: MaxPool | LongMaxPool) -> Tensor:
     """Return, recorded, maxima that save taps, an eighth of the memory of indices."""
     values, taps = computed(pool.forward, input._array, _differentiated(input))
     output = wrap(values)
@@ -192,7 +197,7 @@ def _by_taps(name: str, input: Tensor, pool: MaxPool) -> Tensor:
     return output
 
 
-def _put_back(name: str, grad: Tensor, taps: Tensor, pool: MaxPool) -> Tensor:
+def _put_back(name: str, grad: Tensor, taps: Tensor, pool: MaxPool | LongMaxPool) -> Tensor:
     """Return the input gradient: gradients at the maxima, zeros elsewhere."""
     if name.startswith("Adaptive"):
         _check_not_empty(f"adaptive_max_pool{name[-2]}d_backward", grad, int(name[-2]))

@@ -8,7 +8,7 @@ asked for; the gradient goes back by the taps.  NumPy (max_pooling_numpy.py) doe
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,12 +26,14 @@ from convcore.engine.layers.pooling import (
     check_adaptive,
     check_planes,
     checked_flag,
+    empty_results,
+    output_sizes,
     wide_enough,
 )
 from convcore.engine.layers.windows import pool_axes
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import Array
-from convcore.engine.runtime.tables import kept_tables
+from convcore.engine.runtime.tables import MOST_BYTES, kept_tables
 from convcore.kernels.layers._max_pool import MOST_TAPS, MaxPoolKernel
 
 _BYTE = np.dtype(np.uint8)
@@ -41,6 +43,9 @@ _INDEX = np.dtype(np.int64)
 # times as long, for they stay on one thread; with 8 those of up to 125,000, up to 1.4 times:
 # benchmarks/sweep.py --busy --threads 2 --constant engine.layers.max_pooling._TAP_WORK --values 4,8
 _TAP_WORK = 16.0
+
+# Windows of a piece of a long axis, at least.
+_PIECE = 1 << 16
 
 # An axis of a pool: of windows at a stride, or (size, out) of windows that adapt.
 PoolAxis = Axis | tuple[int, int]
@@ -149,13 +154,13 @@ def adaptive_max_pool(input: Array, output_size: Spatial) -> tuple[Array, Array]
     return (found[0][0], found[1][0]) if unbatched else found
 
 
-def max_pool_of(input: Array, *steps: Any) -> MaxPool | None:
+def max_pool_of(input: Array, *steps: Any) -> MaxPool | LongMaxPool | None:
     """Return the pool of `max_pool` with the same arguments; None if it takes other methods."""
     batch, _, axes = _checked_pool(input, *steps)
     return _pool_of(axes, batch.dtype)
 
 
-def adaptive_max_pool_of(input: Array, outs: tuple[int, ...]) -> MaxPool | None:
+def adaptive_max_pool_of(input: Array, outs: tuple[int, ...]) -> MaxPool | LongMaxPool | None:
     """Return the pool of `adaptive_max_pool` with the same arguments, as `max_pool_of` does."""
     if 0 in outs or not input.size:
         return None
@@ -222,6 +227,86 @@ class MaxPool(NamedTuple):
         return indices
 
 
+class LongMaxPool(NamedTuple):
+    """Max pooling along a long axis in pieces, each with a small `MaxPool`; see there.
+
+    Tables of the whole axis would take up to 40 bytes an element.  Inner pieces share theirs.
+    """
+
+    axes: tuple[Axis, ...]
+    position: int  # of the long axis, among the spatial axes
+
+    def forward(self, input: Array, with_taps: bool) -> tuple[Array, Array | None]:
+        """Return the maxima, and their taps if asked for; both lie in memory as the array does."""
+        if input.ndim == len(self.axes) + 1:
+            values, taps = self.forward(input[np.newaxis], with_taps)
+            return values[0], None if taps is None else taps[0]
+        values, taps = empty_results(input, output_sizes(self.axes), input.dtype, _BYTE)
+        for piece in self._pieces():
+            values[piece.windows], piece_taps = piece.pool.forward(input[piece.inputs], with_taps)
+            if piece_taps is not None:
+                taps[piece.windows] = piece_taps
+        return values, taps if with_taps else None
+
+    def with_indices(self, batch: Array) -> tuple[Array, Array]:
+        """Return the maxima of an (N, C, *sizes) array and their indices."""
+        values, taps = self.forward(batch, True)
+        assert taps is not None
+        return values, self.indices(taps)
+
+    def gradient(self, grad: Array, taps: Array) -> Array:
+        """Return the gradient of the array whose maxima were found at the taps."""
+        if grad.ndim == len(self.axes) + 1:
+            return self.gradient(grad[np.newaxis], taps[np.newaxis])[0]
+        sizes = [a.size for a in self.axes]
+        (sums,) = empty_results(grad, sizes, wide_enough(grad.dtype))
+        sums[...] = 0
+        for piece in self._pieces():
+            # Windows of neighbouring pieces overlap.
+            gy = grad[piece.windows].astype(sums.dtype, copy=False)
+            sums[piece.inputs] += piece.pool.gradient(gy, taps[piece.windows])
+        return sums.astype(grad.dtype, copy=False)
+
+    def indices(self, taps: Array) -> Array:
+        """Return the int64 index in its plane of each maximum; -1 of a window that saw no input."""
+        if taps.ndim == len(self.axes) + 1:
+            return self.indices(taps[np.newaxis])[0]
+        (indices,) = empty_results(taps, taps.shape[2:], _INDEX)
+        sizes = [a.size for a in self.axes]
+        inner = math.prod(sizes[self.position + 1 :])
+        for piece in self._pieces():
+            found = piece.pool.indices(taps[piece.windows])
+            outer, rest = np.divmod(found, piece.pool.sizes[self.position] * inner)
+            shifted = (outer * sizes[self.position] + piece.first) * inner + rest
+            indices[piece.windows] = np.where(found < 0, -1, shifted)
+        return indices
+
+    def _pieces(self) -> Iterator[_Piece]:
+        a = self.axes[self.position]
+        # Pieces as long as a window, so that neighbours share at most half of their inputs.
+        length = max(_PIECE, a.extent // a.stride)
+        for begin in range(0, a.out, length):
+            end = min(begin + length, a.out)
+            start = begin * a.stride - a.before
+            stop = (end - 1) * a.stride - a.before + a.extent
+            low, high = max(start, 0), min(stop, a.size)
+            piece = Axis(high - low, a.kernel, a.stride, a.dilation, low - start, stop - high)
+            axes = (*self.axes[: self.position], piece, *self.axes[self.position + 1 :])
+            others = (slice(None),) * (self.position + 2)
+            yield _Piece(
+                _pool(axes), (*others, slice(begin, end)), (*others, slice(low, high)), low
+            )
+
+
+class _Piece(NamedTuple):
+    """Some windows of a `LongMaxPool`, and the inputs that they cover."""
+
+    pool: MaxPool
+    windows: tuple[slice, ...]
+    inputs: tuple[slice, ...]
+    first: int  # the first input, along the long axis
+
+
 def _checked_pool(
     input: Any,
     kernel_size: Spatial,
@@ -247,14 +332,25 @@ def _checked_adaptive(input: Any, output_size: Spatial) -> tuple[Array, bool, tu
     return batch, unbatched, outs
 
 
-def _adaptive_pool_of(batch: Array, outs: Sequence[int]) -> MaxPool | None:
+def _adaptive_pool_of(batch: Array, outs: Sequence[int]) -> MaxPool | LongMaxPool | None:
     return _pool_of(tuple(zip(batch.shape[2:], outs, strict=True)), batch.dtype)
 
 
-def _pool_of(axes: tuple[PoolAxis, ...], dtype: np.dtype[Any]) -> MaxPool | None:
+def _pool_of(axes: tuple[PoolAxis, ...], dtype: np.dtype[Any]) -> MaxPool | LongMaxPool | None:
     """Return the pool of these axes; None where the kernel is not for it."""
     taps = math.prod(a.kernel if isinstance(a, Axis) else -(-a[0] // a[1]) + 1 for a in axes)
-    return _pool(axes) if dtype.kind == "f" and taps <= MOST_TAPS else None
+    if dtype.kind != "f" or taps > MOST_TAPS:
+        return None
+    regular = [a for a in axes if isinstance(a, Axis)]
+    longest = max(range(len(axes)), key=lambda position: axes[position][0])
+    if len(regular) == len(axes) and _table_bytes(regular[longest]) > MOST_BYTES:
+        return LongMaxPool(tuple(regular), longest)
+    return _pool(axes)
+
+
+def _table_bytes(a: Axis) -> int:
+    """Return the size of the tables that `_regular` makes."""
+    return np.dtype(np.intp).itemsize * (3 * a.out + 2 * a.size)
 
 
 @kept_tables

@@ -1,8 +1,9 @@
 """Max pooling by NumPy: integers, and windows of more taps than a byte can number.
 
 Small windows are walked tap by tap, each tap a strided slice of the input that is as large as the
-output; windows that are larger than the output, or differ in length, one by one.  The
-others are compiled: see max_pooling.py.
+output; windows that are larger than the output, or differ in length, one by one.  Long windows that
+overlap are walked axis by axis: the maxima of 2n elements are the larger of two maxima of n, so
+that a window of k elements takes about log2(k) steps.  The others are compiled: see max_pooling.py.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ def max_pool_by_numpy(batch: Array, axes: tuple[Axis, ...]) -> tuple[Array, Arra
     """Return the maxima of an (N, C, *sizes) array under windows at a stride, and their indices."""
     outs = output_sizes(axes)
     values, indices = empty_results(batch, outs, batch.dtype, _INDEX)
-    if math.prod(outs) < math.prod(a.kernel for a in axes):
+    trimmed = tuple(map(_without_common_padding, axes))
+    if _doubling_pays(trimmed):
+        _by_blocks(_by_doubling, batch, lambda: trimmed, values, indices)
+    elif math.prod(outs) < math.prod(a.kernel for a in axes):
         _by_blocks(_by_window, batch, lambda: list(map(clipped_windows, axes)), values, indices)
     else:
         _by_blocks(_by_tap, batch, lambda: _tap_table(axes), values, indices)
@@ -148,6 +152,66 @@ def _by_window(x: Array, windows: Sequence[Sequence[slice]], values: Array, indi
         place = values[into].shape
         values[into] = best.reshape(place)
         indices[into] = pixels[winners].reshape(place)
+
+
+def _without_common_padding(a: Axis) -> Axis:
+    """Return the axis without the taps that lie in the padding for every window."""
+    if a.dilation > 1:
+        return a
+    before = max(0, a.before - (a.out - 1) * a.stride)
+    after = max(0, a.kernel - a.before - a.size)
+    return a._replace(
+        kernel=a.kernel - before - after, before=a.before - before, after=a.after - after
+    )
+
+
+def _doubling_pays(axes: Sequence[Axis]) -> bool:
+    """Return whether `_by_doubling` takes fewer steps than one for each tap of each window."""
+    covered = math.prod((a.out - 1) * a.stride + a.extent for a in axes)
+    steps = 2 * covered * sum(a.kernel.bit_length() for a in axes)
+    fits = covered <= 4 * math.prod(a.size for a in axes) + 64
+    return fits and steps < math.prod(a.out * a.kernel for a in axes)
+
+
+def _by_doubling(x: Array, axes: Sequence[Axis], values: Array, indices: Array) -> None:
+    """Write the maxima and their indices of one block, axis by axis, the last axis first."""
+    pixels = math.prod(a.size for a in axes)
+    numbers = np.arange(pixels, dtype=np.min_scalar_type(-pixels)).reshape(x.shape[2:])
+    best = x.astype(wide_enough(x.dtype), copy=False)
+    winners = np.broadcast_to(numbers, x.shape)
+    for position, a in reversed(list(enumerate(axes, 2))):
+        lines = np.moveaxis(best, position, -1), np.moveaxis(winners, position, -1)
+        best, winners = (np.moveaxis(y, -1, position) for y in _line_maxima(*lines, a))
+    values[...], indices[...] = best, winners
+
+
+def _line_maxima(best: Array, winners: Array, a: Axis) -> tuple[Array, Array]:
+    """Return the maxima under windows along the last axis, and the winner of each."""
+    length = (a.out - 1) * a.stride + a.extent
+    end = min(a.size, length - a.before)
+    covered = slice(a.before, a.before + end)
+    least = -np.inf if best.dtype.kind == "f" else np.iinfo(best.dtype).min
+    lines = np.full((*best.shape[:-1], length), least, best.dtype)
+    numbers = np.full(lines.shape, -1, winners.dtype)
+    lines[..., covered], numbers[..., covered] = best[..., :end], winners[..., :end]
+    taps = 1
+    while taps < a.kernel:
+        more = min(taps, a.kernel - taps)
+        shift = more * a.dilation
+        lines, numbers = _larger(
+            (lines[..., :-shift], numbers[..., :-shift]), (lines[..., shift:], numbers[..., shift:])
+        )
+        taps += more
+    return lines[..., :: a.stride], numbers[..., :: a.stride]
+
+
+def _larger(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Return the larger of two maxima and its winner: the first of equal ones, the last NaN."""
+    values, winners = zip(first, second, strict=True)
+    later = values[1] > values[0]
+    later |= np.isnan(values[1])
+    later |= (winners[0] < 0) & (winners[1] >= 0)
+    return np.where(later, *values[::-1]), np.where(later, *winners[::-1])
 
 
 def _slices(moves: Sequence[Move]) -> tuple[Any, Any]:

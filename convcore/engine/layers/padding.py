@@ -18,9 +18,12 @@ from convcore.engine.layers.separable import AxisWeights, Map, SeparableMap
 from convcore.engine.layers.windows import Move, add_moved, adjoint
 from convcore.engine.runtime import layout
 from convcore.engine.runtime.checks import Array, check_memory
-from convcore.engine.runtime.tables import kept_tables
+from convcore.engine.runtime.tables import MOST_BYTES, kept_tables
 
 Pairs = Sequence[Sequence[int]]
+
+# Bytes of a border's tables for each output: two indices and a weight.
+_OUTPUT_BYTES = 24
 
 MODES = ("constant", "reflect", "replicate", "circular")
 
@@ -188,6 +191,9 @@ def _border_map(
     if (rank, len(shape)) == (3, 4):  # maybe channels_last, which its three axes are not
         return None
     sizes = shape[-rank:]
+    # Tables of long axes would not be kept: slices need none.
+    if _OUTPUT_BYTES * (sum(sizes) + sum(map(sum, pairs))) > MOST_BYTES:
+        return None
     return _map(sizes, tuple(pairs), mode, back, dtype)
 
 

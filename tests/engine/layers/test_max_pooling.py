@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from draws import is_channels_last, lay_out
@@ -102,3 +104,57 @@ def test_bits_do_not_depend_on_the_number_of_threads(rng, threads):
         threads(n)
         found.add(b"".join(a.tobytes() for a in engine.max_pool(x, 3, 2, 1)))
     assert len(found) == 1
+
+
+@pytest.fixture
+def short_pieces(monkeypatch):
+    """Take long-axis pooling for any axis, in pieces of four windows."""
+    monkeypatch.setattr(max_pooling, "MOST_BYTES", 0)
+    monkeypatch.setattr(max_pooling, "_PIECE", 4)
+
+
+# sizes, kernel, stride, padding, dilation, ceil_mode: the long axis first, in the middle and last
+LONG_POOLS = [
+    ((41,), (3,), (1,), (1,), (1,), False),
+    ((40,), (2,), (2,), (0,), (1,), False),
+    ((40,), (3,), (3,), (1,), (2,), True),
+    ((43,), (2,), (5,), (0,), (1,), True),
+    ((37, 5), (3, 2), (2, 1), (1, 1), (1, 2), True),
+    ((5, 37), (2, 3), (1, 2), (0, 1), (2, 1), False),
+    ((3, 23, 4), (2, 3, 2), (1, 2, 1), (1, 1, 0), (1, 1, 2), True),
+]
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("pool", LONG_POOLS)
+def test_pieces_of_a_long_axis_agree_with_the_oracle(pool, layout, rng, short_pieces):
+    sizes, *steps = pool
+    x = drawn(rng, sizes, layout=layout)
+    found = max_pooling.max_pool_of(x, *steps)
+    assert isinstance(found, max_pooling.LongMaxPool)
+    exact = reference.max_over(x, reference.pool_windows(sizes, *steps))
+    values, taps = found.forward(x, True)
+    np.testing.assert_array_equal(values, exact[0])
+    np.testing.assert_array_equal(found.indices(taps), exact[1])
+    assert is_channels_last(values) == is_channels_last(x)
+    assert found.forward(x, False)[1] is None
+    grad = lay_out(rng.integers(-3, 4, values.shape).astype("f4"), layout, rng)
+    back = found.gradient(grad, taps)
+    np.testing.assert_array_equal(back, engine.scatter_pixels(grad, exact[1], sizes))
+    np.testing.assert_array_equal(found.gradient(grad[0], taps[0]), back[0])
+    np.testing.assert_array_equal(engine.max_pool(x, *steps)[1], exact[1])
+
+
+def test_long_axes_take_little_memory_beside_their_arrays():
+    x = np.zeros((1, 1, 1 << 22), "f4")
+    found = max_pooling.max_pool_of(x, (2,), (2,), (0,), (1,), False)
+    assert isinstance(found, max_pooling.LongMaxPool)
+    tracemalloc.start()
+    try:
+        values, taps = found.forward(x, True)
+        back = found.gradient(values, taps)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # Tables of the whole axis would take 8 * (3 / 2 + 2) bytes an element: 117 MB.
+    assert peak < values.nbytes + taps.nbytes + back.nbytes + x.nbytes

@@ -84,3 +84,46 @@ def test_windows_of_more_taps_than_a_byte_numbers_are_the_oracles(rng):
     exact = reference.max_over(x, reference.pool_windows((20, 19), (17, 16), 1))
     np.testing.assert_array_equal(found[0], exact[0])
     np.testing.assert_array_equal(found[1], exact[1])
+
+
+# sizes, kernel, stride, padding, dilation, ceil_mode
+LONG_WINDOWS = [
+    ((60,), (24,), 1, 0, 1, False),
+    ((60,), (25,), 2, 12, 1, True),
+    ((60,), (9,), 1, 10, 5, False),
+    ((24, 22), (12, 11), 1, (6, 5), 1, False),
+    ((24, 22), (12, 11), (2, 1), (6, 0), 1, True),
+    ((10, 9, 8), (5, 5, 4), 1, 2, 1, False),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "uint64"])
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+@pytest.mark.parametrize("pool", LONG_WINDOWS)
+def test_long_windows_by_doubling_agree_with_the_oracle(pool, layout, dtype, rng, monkeypatch):
+    sizes, kernel, *steps = pool
+    x = drawn(rng, sizes, dtype, layout)
+    axes = windows.pool_axes(3, sizes, kernel, *steps)
+    monkeypatch.setattr(max_pooling_numpy, "_doubling_pays", lambda axes: True)
+    values, indices = max_pooling_numpy.max_pool_by_numpy(x, axes)
+    exact = reference.max_over(x, reference.pool_windows(sizes, kernel, *steps))
+    np.testing.assert_array_equal(values, exact[0])
+    np.testing.assert_array_equal(indices, exact[1])
+    assert values.dtype == dtype
+
+
+@pytest.mark.parametrize("value", [-np.inf, np.nan])
+def test_long_windows_of_one_value_have_the_indices_of_short_ones(value):
+    x = np.full((1, 1, 50), value, "f4")
+    axes = windows.pool_axes(3, (50,), (25,), 1, 12, 1, False)
+    assert max_pooling_numpy._doubling_pays(axes)
+    exact = reference.max_over(x, reference.pool_windows((50,), (25,), 1, 12, 1, False))
+    _, indices = max_pooling_numpy.max_pool_by_numpy(x, axes)
+    np.testing.assert_array_equal(indices, exact[1])
+
+
+def test_integers_at_their_end_are_before_padding():
+    x = np.full((1, 1, 50), -128, "i1")
+    axes = windows.pool_axes(3, (50,), (25,), 1, 12, 1, False)
+    _, indices = max_pooling_numpy.max_pool_by_numpy(x, axes)
+    np.testing.assert_array_equal(indices[0, 0], np.maximum(np.arange(50) - 12, 0))

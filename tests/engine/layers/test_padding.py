@@ -52,6 +52,19 @@ def test_the_gradient_is_the_adjoint(mode, pairs, channels_last, rng):
     np.testing.assert_array_equal(back, reference.pad_grad(grad, pairs, mode))
 
 
+@pytest.mark.parametrize("pairs", [*PADS, [(-1, 2), (3, -2)]])
+@pytest.mark.parametrize("mode", padding.MODES[1:])
+def test_borders_of_long_axes_are_those_of_short_ones(mode, pairs, rng, monkeypatch):
+    x = rng.integers(-3, 4, (2, 3, *(4, 5, 6)[: len(pairs)])).astype("f4")
+    y = engine.pad(x, pairs, mode)
+    grad = rng.integers(-3, 4, y.shape).astype("f4")
+    back = engine.pad_grad(grad, pairs, mode)
+    monkeypatch.setattr(padding, "MOST_BYTES", 0)
+    monkeypatch.delattr(padding, "_map")
+    np.testing.assert_array_equal(engine.pad(x, pairs, mode), y, strict=True)
+    np.testing.assert_array_equal(engine.pad_grad(grad, pairs, mode), back, strict=True)
+
+
 @pytest.mark.parametrize("dtype", [*DTYPES, "float16", "int8", "uint64", "bool", "object"])
 def test_a_value_is_put_around_in_any_dtype(dtype):
     y = engine.pad(np.zeros((2, 2), dtype), [(1, 0), (0, 2)], value=1)
