@@ -315,7 +315,8 @@ def check_writable(x: Tensor, *others: Any) -> None:
         refused = base._requires_grad or needs_history(*others)
     if refused:
         raise RuntimeError(link.refusal(x, "is being"))
-    if link.recorded and base._requires_grad and base._grad_fn is None:
+    # The leaf is the base, or a view of it that was made to require gradients.
+    if link.recorded and base._grad_fn is None and (base._requires_grad or x.requires_grad):
         raise _hints.hinted(
             RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place "

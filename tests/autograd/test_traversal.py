@@ -440,6 +440,28 @@ def test_leaf_that_requires_grad_is_not_changed_in_place(lib):
     assert x.requires_grad
 
 
+@pytest.mark.parametrize("views", [1, 2])
+def test_views_of_a_view_that_became_a_leaf_are_not_changed_in_place(lib, views):
+    root = lib.arange(6.0)
+    x = root[1:].requires_grad_()
+    y = x
+    for _ in range(views):
+        y = y[:-1]
+    for change in (lambda: y.add_(1), lambda: y.zero_(), lambda: y.__setitem__(0, 5.0)):
+        with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+            change()
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0, 6.0, 8.0, 10.0]
+    root[1:].mul_(2)
+    with lib.no_grad():
+        y.mul_(2)
+    assert root.tolist() == [
+        0.0,
+        *(4.0 * i for i in range(1, 6 - views)),
+        *(2.0 * i for i in range(6 - views, 6)),
+    ]
+
+
 def test_inplace_operation_continues_the_history(lib):
     x = leaf(lib, 1.0, 2.0)
     y = x * 2
