@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from derivatives import assert_same_derivatives, leaf
@@ -13,6 +15,7 @@ from properties import examples
 
 import convcore
 from convcore.engine import reference
+from convcore.engine.layers import max_pooling
 from convcore.functions import pooling as functions
 
 
@@ -102,6 +105,15 @@ def test_pool_functions_pass_gradcheck(call, rank, rng):
     """Draws that differ by less than the step of the differences would break ties; few do."""
     order = rng.permutation(2 * 5**rank).reshape(1, 2, *(5,) * rank) / 50
     x = leaf(order)
+    assert convcore.autograd.gradcheck(call, (x,))
+    assert convcore.autograd.gradgradcheck(call, (x,))
+
+
+def test_max_pools_of_a_long_axis_pass_gradcheck(rng, monkeypatch):
+    monkeypatch.setattr(max_pooling, "MOST_BYTES", 0)
+    monkeypatch.setattr(max_pooling, "_PIECE", 2)
+    x = leaf(rng.permutation(2 * 11 * 4).reshape(1, 2, 11, 4) / 50)
+    call = functools.partial(functions.max_pool2d, kernel_size=3, stride=2, padding=1)
     assert convcore.autograd.gradcheck(call, (x,))
     assert convcore.autograd.gradgradcheck(call, (x,))
 

@@ -236,6 +236,11 @@ class LongMaxPool(NamedTuple):
     axes: tuple[Axis, ...]
     position: int  # of the long axis, among the spatial axes
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes of the images, as those of a `MaxPool`."""
+        return tuple(a.size for a in self.axes)
+
     def forward(self, input: Array, with_taps: bool) -> tuple[Array, Array | None]:
         """Return the maxima, and their taps if asked for; both lie in memory as the array does."""
         if input.ndim == len(self.axes) + 1:
@@ -258,8 +263,7 @@ class LongMaxPool(NamedTuple):
         """Return the gradient of the array whose maxima were found at the taps."""
         if grad.ndim == len(self.axes) + 1:
             return self.gradient(grad[np.newaxis], taps[np.newaxis])[0]
-        sizes = [a.size for a in self.axes]
-        (sums,) = empty_results(grad, sizes, wide_enough(grad.dtype))
+        (sums,) = empty_results(grad, self.sizes, wide_enough(grad.dtype))
         sums[...] = 0
         for piece in self._pieces():
             # Windows of neighbouring pieces overlap.
@@ -272,7 +276,7 @@ class LongMaxPool(NamedTuple):
         if taps.ndim == len(self.axes) + 1:
             return self.indices(taps[np.newaxis])[0]
         (indices,) = empty_results(taps, taps.shape[2:], _INDEX)
-        sizes = [a.size for a in self.axes]
+        sizes = self.sizes
         inner = math.prod(sizes[self.position + 1 :])
         for piece in self._pieces():
             found = piece.pool.indices(taps[piece.windows])
