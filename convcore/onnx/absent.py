@@ -15,6 +15,11 @@ def load(*args: Any, **kwargs: Any) -> NoReturn:
     raise _needed("load")
 
 
+def save(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raise ModuleNotFoundError: models are written with the package onnx."""
+    raise _needed("save")
+
+
 class _Absent:
     """A class without objects, for programs that name it in isinstance() and annotations."""
 

@@ -19,12 +19,24 @@ from convcore.onnx.naming import identifier, module_names, quoted
 from convcore.onnx.nodes import Node, Operation, Subgraphs
 from convcore.onnx.operators import OPERATORS
 from convcore.onnx.operators.control_flow import CONTROL_FLOW, Kind, call
+from convcore.onnx.origins import Computed, Origins
 from convcore.onnx.scope import STANDARD, Scope, key_of, opsets_of, scope_of
 from convcore.onnx.values import Value, constant_of, dtype_of, is_differentiable
 
 
 def build_model(proto: onnx.ModelProto, external: ExternalData) -> Graph:
     """Return the net of a model whose data may lie in other files.
+
+    Raises
+    ------
+    OnnxError
+        As `build_with_origins` does.
+    """
+    return build_with_origins(proto, external)[0]
+
+
+def build_with_origins(proto: onnx.ModelProto, external: ExternalData) -> tuple[Graph, Origins]:
+    """Return the net of a model, and where its tensors are stored in the model.
 
     Raises
     ------
@@ -38,7 +50,7 @@ def build_model(proto: onnx.ModelProto, external: ExternalData) -> Graph:
         raise OnnxError(f"not supported: {'; '.join(faults[:8])}{more}")
     net = _build_graph(proto.graph, scope, proto.ir_version)
     net.metadata = {each.key: each.value for each in proto.metadata_props}
-    return net
+    return net, scope.shared.origins
 
 
 def _build_graph(proto: onnx.GraphProto, scope: Scope, ir_version: int = 0) -> Graph:
@@ -61,7 +73,9 @@ def _build_graph(proto: onnx.GraphProto, scope: Scope, ir_version: int = 0) -> G
         optional, stored = [], {name: each for name, each in stored.items() if name not in inputs}
     builder = _Builder(scope, list(inputs), [each.name for each in proto.output])
     for name, tensor in stored.items():
-        scope.define(name, scope.constant_of(tensor))
+        value = scope.constant_of(tensor)
+        scope.define(name, value)
+        scope.stored(value, tensor, f"initializer {quoted(name)}")
     if ir_version >= _FIRST_WITH_CONSTANTS:
         builder.optional = optional
         scope.replaceable.update(optional)
@@ -159,7 +173,10 @@ class _Builder:
             with no_grad():
                 results = operator.function(*constants, **options)
             results = results if len(outputs) > 1 else (results,)
-            values = self.scope.fold(outputs, results, constants)
+            if node.op_type == "Constant":
+                self._stored(node, results[0])
+            origin = Computed(node.op_type, options, tuple(constants))
+            values = self.scope.fold(outputs, results, origin)
             if replaceable:
                 self.scope.replaceable.update(values)
                 operation = Operation(operator.function, options, {})
@@ -173,6 +190,9 @@ class _Builder:
             ]
             module = layer_of(node.op_type, own, options, len(outputs))
             if module is not None:
+                for constant, key in zip(constants, LAYER_TENSORS, strict=False):
+                    if (buffer := module._buffers.get(key)) is not None:
+                        self.scope.copied(constant, buffer)
                 names = [(LAYER_TENSORS[k], value) for k, value in replaceable.items()]
                 self._step(name, node, module, inputs[:1], names)
                 return
@@ -184,6 +204,15 @@ class _Builder:
         rest = [each for position, each in enumerate(inputs) if position not in weights]
         names = [(weights[k][0], value) for k, value in replaceable.items() if k in weights]
         self._step(name, node, Operation(operator.function, options, weights), rest, names)
+
+    def _stored(self, node: NodeProto, value: Value) -> None:
+        """Note which attribute of a node Constant has its value."""
+        for attribute in node.attribute:
+            attribute = self.scope.attributes.get(attribute.ref_attr_name, attribute)
+            if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS):
+                self.scope.stored(value, attribute, f"Constant {quoted(node.output[0])}")
+            elif attribute.type == AttributeProto.TENSOR:
+                self.scope.stored(value, attribute.t, f"Constant {quoted(node.output[0])}")
 
     def _step(
         self,

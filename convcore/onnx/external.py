@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
@@ -48,6 +49,7 @@ class ExternalData:
     def __init__(self, model: Path | None = None) -> None:
         self._folders = [] if model is None else [model.parent, model.resolve().parent]
         self._files: dict[str, Path | None] = {}  # by location
+        self._replaced: dict[_Range, bytes] = {}
 
     def check(self, tensors: Iterable[TensorProto]) -> None:
         """Raise OnnxError if data are missing, outside the folder, or referred to too often."""
@@ -61,22 +63,55 @@ class ExternalData:
                 f"{_BYTES_MORE >> 20} MiB are read"
             )
 
+    def replace(self, tensor: TensorProto, data: bytes) -> None:
+        """Give a tensor other data for `array` and `copy`; the file stays as it is."""
+        self._replaced[self._range(tensor)] = data
+
+    def is_replaced(self, location: str) -> bool:
+        """Return whether a file's tensors were given other data."""
+        return any(each.file == self._file(location) for each in self._replaced)
+
+    def is_file(self, location: str, path: Path) -> bool:
+        """Return whether a path leads to the file of a location."""
+        file = self._file(location)
+        return file is not None and path.exists() and path.samefile(file)
+
+    def copy(self, location: str, new: BinaryIO) -> None:
+        """Write a file's bytes, with the data that replaced others, to an open file."""
+        file = self._file(location)
+        assert file is not None  # `check` was called
+        with file.open("rb") as old:
+            shutil.copyfileobj(old, new)
+        for place, data in self._replaced.items():
+            if place.file == file:
+                new.seek(place.offset)
+                new.write(data)
+
     def array(self, tensor: TensorProto) -> np.ndarray:
         """Return a tensor's data as an array of its own."""
         file, offset, length = self._range(tensor)
         dtype = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type))
         try:
-            if dtype.isbuiltin == 1:
+            if dtype.isbuiltin == 1 and not self._replaced:
                 array = np.fromfile(
                     file, dtype.newbyteorder("<"), length // dtype.itemsize, "", offset
                 )
                 return array.reshape(tuple(tensor.dims)).astype(dtype, copy=False)
             with file.open("rb") as opened:
                 opened.seek(offset)
-                data = opened.read(length)
+                data = bytearray(opened.read(length))
         except (OSError, ValueError) as error:
             raise OnnxError(f"tensor {quoted(tensor.name)}: external data: {error}") from error
-        inline = TensorProto(dims=tensor.dims, data_type=tensor.data_type, raw_data=data)
+        for place, new in self._replaced.items():
+            start, stop = (
+                max(offset, place.offset),
+                min(offset + length, place.offset + place.length),
+            )
+            if place.file == file and start < stop:
+                data[start - offset : stop - offset] = new[
+                    start - place.offset : stop - place.offset
+                ]
+        inline = TensorProto(dims=tensor.dims, data_type=tensor.data_type, raw_data=bytes(data))
         return numpy_helper.to_array(inline)
 
     def _range(self, tensor: TensorProto) -> _Range:
@@ -85,7 +120,7 @@ class ExternalData:
         if not self._folders:
             raise OnnxError(f"{shown} lies in another file: load the model by its path")
         entries = {entry.key: entry.value for entry in tensor.external_data}
-        location = entries.get("location", "")
+        location = location_of(tensor)
         try:
             file = self._file(location)
             offset, length = int(entries.get("offset", 0)), int(entries.get("length", -1))
@@ -120,6 +155,11 @@ class ExternalData:
         is_allowed = location and any(file.is_relative_to(each.resolve()) for each in self._folders)
         self._files[location] = file if is_allowed else None
         return self._files[location]
+
+
+def location_of(tensor: TensorProto) -> str:
+    """Return the name of the file that has a tensor's data."""
+    return {entry.key: entry.value for entry in tensor.external_data}.get("location", "")
 
 
 def is_external(tensor: TensorProto) -> bool:

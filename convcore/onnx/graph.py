@@ -14,6 +14,7 @@ from convcore.func import functional_call
 from convcore.onnx.errors import FAULTS_OF_NODES, OnnxError, error_of_node, is_own_error
 from convcore.onnx.naming import distinct, identifier, quoted
 from convcore.onnx.nodes import Node, Operation
+from convcore.onnx.reading import Source
 from convcore.onnx.values import Value, value_of
 
 
@@ -85,6 +86,7 @@ class Graph(nn.Module):
     """
 
     captured_names: tuple[str, ...] = ()
+    _source: Source | None = None  # of a net that `load` made
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ import onnx
 
 from convcore.onnx.building import build_model
 from convcore.onnx.graph import Graph
-from convcore.onnx.reading import read_model
+from convcore.onnx.reading import Source
 
 
 def load(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> Graph:
@@ -18,7 +18,8 @@ def load(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> Graph:
     ----------
     model : path, bytes or onnx.ModelProto
         Data in other files is read only from below the model's folder; where the model is a link,
-        also from below the folder of the file that it leads to.
+        also from below the folder of the file that it leads to.  `save` reads the file again;
+        bytes and a ModelProto are kept for it in memory.
 
     Returns
     -------
@@ -50,4 +51,7 @@ def load(model: str | os.PathLike[str] | bytes | onnx.ModelProto) -> Graph:
     >>> net(convcore.tensor([-1.0, 0.0, 2.0]))
     tensor([0., 0., 2.])
     """
-    return build_model(*read_model(model)).eval()
+    source = Source(model)
+    net = build_model(*source.read()).eval()
+    net._source = source
+    return net

@@ -102,7 +102,7 @@ class ONNXProgram:
         TypeError
             destination is neither, or no path where weights shall lie beside it.
         """
-        _check_destination(destination, external_data)
+        check_destination(destination, external_data)
         model = self.model_proto
         if not include_initializers or keep_initializers_as_inputs:
             model = _with_initializers(model, include_initializers, keep_initializers_as_inputs)
@@ -117,7 +117,8 @@ class ONNXProgram:
             file.write(moved.SerializeToString())
 
 
-def _check_destination(destination: Any, external_data: bool | None) -> None:
+def check_destination(destination: Any, external_data: bool | None) -> None:
+    """Raise TypeError unless a model can be written there, and its data beside it."""
     if isinstance(destination, str | os.PathLike):
         return
     if external_data or not hasattr(destination, "write"):

@@ -3,14 +3,69 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError
 
+from convcore._hints import hinted
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.external import ExternalData, is_external
+
+
+class Source:
+    """What a net is loaded from, to read it again when the net is written back.
+
+    Of a file only the path and a checksum are kept; a ModelProto is copied, for the caller may
+    change it.
+
+    Parameters
+    ----------
+    model : path, bytes or ModelProto
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.path: Path | None = None
+        self._checksum: int | None = None
+        self._model = model
+        if isinstance(model, onnx.ModelProto):
+            self._model = _copy(model)
+        elif isinstance(model, str | os.PathLike):
+            self._model = self.path = Path(os.path.abspath(model))
+
+    def __deepcopy__(self, memo: Any) -> Source:
+        return self
+
+    def read(self) -> tuple[onnx.ModelProto, ExternalData]:
+        """Return the model, which the caller may change, and its data in other files.
+
+        Raises
+        ------
+        OnnxError
+            The file is another one than at the first call.  Or as `read_model` does.
+        """
+        if isinstance(self._model, onnx.ModelProto):
+            return read_model(_copy(self._model))
+        if self.path is None:
+            return read_model(self._model)
+        data = self.path.read_bytes()
+        checksum = zlib.crc32(data)
+        if self._checksum not in (None, checksum):
+            raise hinted(
+                OnnxError(f"{self.path} has changed since the net was loaded from it"),
+                "load the original again, give it this net's state_dict(), and save that",
+            )
+        self._checksum = checksum
+        return _checked(_parsed(data, str(self.path)), self.path)
+
+
+def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
+    new = onnx.ModelProto()
+    new.CopyFrom(model)
+    return new
 
 
 def read_model(
@@ -55,11 +110,11 @@ def _checked(proto: onnx.ModelProto, path: Path | None) -> tuple[onnx.ModelProto
     if not proto.opset_import and not proto.graph.node and not proto.graph.output:
         raise OnnxError("this is no ONNX model: it has neither nodes nor an opset")
     external = ExternalData(path)
-    external.check(each for each in _tensors_of_model(proto) if is_external(each))
+    external.check(each for each in tensors_of_model(proto) if is_external(each))
     return proto, external
 
 
-def _tensors_of_model(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+def tensors_of_model(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     """Yield all stored tensors of a model, of its functions too."""
     yield from _tensors_of_graph(proto.graph)
     for function in proto.functions:

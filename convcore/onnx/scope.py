@@ -13,6 +13,7 @@ from convcore import Tensor, nn
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.external import ExternalData
 from convcore.onnx.naming import Names, quoted
+from convcore.onnx.origins import Computed, Origins, Stored
 from convcore.onnx.values import Value, array_of, constant_of
 
 STANDARD = ("", "ai.onnx")
@@ -44,6 +45,8 @@ class Shared:
         file's own: a small file must not become a large net.
     built : set
         The functions that a call of has been built.
+    origins : dict
+        Where constants come from, and the parameters and buffers made of them.
     """
 
     functions: dict[FunctionKey, onnx.FunctionProto]
@@ -52,6 +55,7 @@ class Shared:
     bytes_left: int = _BYTES_AT_START
     parameters: dict[Tensor, nn.Parameter] = field(default_factory=dict)
     built: set[FunctionKey] = field(default_factory=set)
+    origins: Origins = field(default_factory=dict)
 
 
 @dataclass
@@ -150,7 +154,19 @@ class Scope:
         found = self.shared.parameters.get(constant)
         if found is None:
             found = self.shared.parameters[constant] = nn.Parameter(constant)
+            self.copied(constant, found)
         return found
+
+    def copied(self, constant: Value, copy: Tensor) -> None:
+        """Note that a tensor of the net has a constant's elements."""
+        self.shared.origins[copy] = self.shared.origins[constant]
+
+    def stored(
+        self, value: Value, proto: onnx.TensorProto | onnx.AttributeProto, label: str
+    ) -> None:
+        """Note where the file has a value, and how messages call that."""
+        if isinstance(value, Tensor):
+            self.shared.origins[value] = Stored(proto, label, value)
 
     def version(self, domain: str) -> int:
         """Return the version of a domain's operators."""
@@ -194,13 +210,13 @@ class Scope:
         """Return whether the result of a node whose inputs are constants is small enough."""
         return 16 * _elements(op_type, constants) <= self.shared.bytes_left
 
-    def fold(
-        self, names: Iterable[str], results: Iterable[Value], inputs: Sequence[Value]
-    ) -> list[str]:
+    def fold(self, names: Iterable[str], results: Iterable[Value], origin: Computed) -> list[str]:
         """Save the results of a node whose inputs are constants; return the values' names."""
-        values = []
+        values, inputs = [], origin.inputs
         for name, result in zip(names, results, strict=False):
             values.append(self.define(name, result))
+            if isinstance(result, Tensor):
+                self.shared.origins.setdefault(result, origin)
             if not isinstance(result, list) and not any(result is each for each in inputs):
                 self.shared.bytes_left -= array_of(result).nbytes
         return values
