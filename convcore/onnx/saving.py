@@ -132,11 +132,18 @@ def _write_back(net: Graph, proto: onnx.ModelProto, external: ExternalData) -> N
                 quiet(values.__setitem__, place[inside], array[inside])
     for stored, values in new.values():
         _put(stored, values, external)
+    users = {name: _protos(tensor, origins) for name, tensor, _ in changed}
     again, origins = build_with_origins(proto, external)
     for name, tensor, array in _differences(net, again, origins):
         if not _is_rounded(array, tensor, origins):
-            others = [each for each, *_ in changed if each != name]
+            own = _protos(tensor, origins)
+            others = [each for each in users if each != name and own & users[each]][:3]
             raise OnnxError(_refusal(name, tensor, origins, others))
+
+
+def _protos(tensor: Tensor, origins: Origins) -> set[int]:
+    """Return the ids of what stores a tensor in the model."""
+    return {id(each.proto) for each in stored_tensors(tensor, origins)}
 
 
 def _differences(
@@ -220,13 +227,15 @@ def _is_rounded(array: np.ndarray, tensor: Tensor, origins: Origins) -> bool:
     )
 
 
-def _refusal(name: str, tensor: Tensor, origins: Origins, changed: list[str]) -> str:
+def _refusal(name: str, tensor: Tensor, origins: Origins, others: list[str]) -> str:
     """Return the message for a tensor that a net made of the new file would have otherwise."""
     labels = ", ".join(each.label for each in stored_tensors(tensor, origins))
     if (Places(origins).of(tensor) < 0).any():
         reason = f"it was computed from {labels} when the net was loaded"
+    elif others:
+        reason = f"{labels} stores {', '.join(others)} too, which differs now"
     else:
-        reason = f"{labels} stores other values too, of {', '.join(changed)}"
+        reason = f"{labels} has fewer bits, or bytes that another tensor has too"
     return f"save(): the file cannot hold {name} as it is now: {reason}"
 
 

@@ -6,12 +6,14 @@
 If, Loop, Scan and local functions lie in one another; the names of values, nodes and functions come
 from a small set, so that they are shared, shadowed and repeated.  In strict models only inputs of
 graphs inside nodes shadow outer names, as ONNX Runtime demands; in free models, which only the
-reference runs, results of nodes and initializers do too.  Exit code 1 if a result differs.
+reference runs, results of nodes and initializers do too.  Then the weights of each net are changed,
+and it is written back: the new model is compared in the same way.  Exit code 1 if a result differs.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import random
 import re
 import sys
@@ -26,7 +28,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import convcore
-from convcore.onnx import load
+from convcore.onnx import OnnxError, load, save
 
 try:
     import onnxruntime
@@ -439,15 +441,37 @@ def by_runtime(proto: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np
 
 def by_convcore(model: Model) -> list[np.ndarray]:
     """Return the results, which another load does not change: of every fourth model."""
-    named = {name: convcore.from_numpy(array) for name, array in model.inputs.items()}
     results = []
     for given in (model.proto, model.proto.SerializeToString())[: 1 + (model.seed % 4 == 0)]:
-        found = load(given)(**named)
-        results.append(
-            [each.detach().numpy() for each in (found if isinstance(found, tuple) else (found,))]
-        )
+        results.append(results_of(load(given), model))
     assert str(results[0]) == str(results[-1]), "a second load differs"
     return results[0]
+
+
+def results_of(net: Any, model: Model) -> list[np.ndarray]:
+    found = net(**{name: convcore.from_numpy(array) for name, array in model.inputs.items()})
+    return [each.detach().numpy() for each in (found if isinstance(found, tuple) else (found,))]
+
+
+def tuned(model: Model) -> list[np.ndarray] | None:
+    """Return the results of a net with other weights, and give the model those; None if refused."""
+    net, file, draw = load(model.proto), io.BytesIO(), random.Random(model.seed)
+    with convcore.no_grad():
+        for parameter in net.parameters():
+            parameter.copy_(
+                convcore.tensor([draw.randint(-3, 3) for _ in parameter.reshape(-1)]).reshape(
+                    parameter.shape
+                )
+            )
+    before = model.proto.SerializeToString(deterministic=True)
+    try:
+        save(net, file)
+    except OnnxError as error:
+        assert "cannot hold" in str(error), error
+        return None
+    assert model.proto.SerializeToString(deterministic=True) == before, "save() changes the model"
+    model.proto = onnx.ModelProto.FromString(file.getvalue())
+    return results_of(net, model)
 
 
 def others(model: Model) -> Iterator[tuple[str, Callable[..., Any], onnx.ModelProto]]:
@@ -470,6 +494,24 @@ def fault(seed: int, compared: Counter[str]) -> str | None:
         own = by_convcore(model)
     except Exception as error:
         return f"convcore: {type(error).__name__}: {error}"
+    if text := difference(own, model, compared):
+        return text
+    try:
+        new = tuned(model)
+        if new is None:
+            compared["not written back"] += 1
+            return None
+        if str(by_convcore(model)) != str(new):
+            return "written back, the net differs"
+    except Exception as error:
+        return f"written back: {type(error).__name__}: {error}"
+    compared["written back"] += 1
+    text = difference(new, model, compared)
+    return text and f"written back: {text}"
+
+
+def difference(own: list[np.ndarray], model: Model, compared: Counter[str]) -> str | None:
+    """Return how results differ from those of the others for the same model."""
     for name, run, proto in others(model):
         try:
             with warnings.catch_warnings():

@@ -20,7 +20,8 @@ def test_random_graphs_give_the_results_of_others(fuzzer, seed):
     faults, compared = fuzzer.run(60, seed)
     assert faults == {}
     # Without ONNX Runtime the reference alone is left, which refuses some graphs.
-    assert sum(compared.values()) > (60 if importlib.util.find_spec("onnxruntime") else 30)
+    assert compared["written back"] > 40
+    assert sum(compared.values()) > (160 if importlib.util.find_spec("onnxruntime") else 100)
 
 
 def test_models_are_nested_and_share_names(fuzzer):
