@@ -284,7 +284,7 @@ class Tensor:
                 "differentiation use var_no_grad = var.detach()."
             )
             raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{hint}")
-        if value and self._array.dtype.kind not in _dtype.INEXACT:
+        if value and self.dtype.numpy.kind not in _dtype.INEXACT:
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients"
             )

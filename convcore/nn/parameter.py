@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import sys
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from convcore._dtype import get_default_dtype
+from convcore._creation import empty
 from convcore._tensor import Tensor, wrap
 
 __all__ = [
@@ -19,14 +20,16 @@ __all__ = [
 ]
 
 
-def _share(cls: type, data: Tensor | None) -> Any:
+def _share(cls: type, data: Tensor | None, requires_grad: bool) -> Any:
     """Return a leaf tensor of class `cls` that shares the memory and version counter of `data`."""
     if data is None:
-        return wrap(np.empty(0, get_default_dtype().numpy), cls)
+        data = empty(0)
     if not isinstance(data, Tensor):
         raise TypeError(f"{cls.__name__} data has to be a Tensor, but got {type(data).__name__}")
     tensor = wrap(data._array, cls)
     tensor._counter = data._counter
+    if requires_grad:
+        tensor.requires_grad = True
     return tensor
 
 
@@ -60,10 +63,7 @@ class Parameter(Tensor):
         if not isinstance(requires_grad, bool):
             kind = type(requires_grad).__name__
             raise TypeError(f"Parameter(): argument 'requires_grad' must be bool, not {kind}")
-        parameter = _share(cls, data)
-        if requires_grad:
-            parameter.requires_grad = True
-        return parameter
+        return _share(cls, data, requires_grad)
 
     def __deepcopy__(self, memo: dict) -> Parameter:
         """Copy the value, without its gradient, hooks and user-defined attributes."""
@@ -96,19 +96,38 @@ class Buffer(Tensor):
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         """Make a leaf tensor that shares the memory of ``data``."""
-        buffer = _share(cls, data)
+        buffer = _share(cls, data, data is not None and data.requires_grad)
         buffer.persistent = persistent
-        if data is not None and data.requires_grad:
-            buffer.requires_grad = True
         return buffer
 
 
+_values: Any = vars(Tensor)["_array"]  # the slot that tensors with a shape have their values in
+
+
 class UninitializedTensorMixin:
-    """What tensors whose shape is not known yet have in common."""
+    """What tensors whose shape is not known yet have in common: nothing computes with them."""
 
     __slots__ = ()
 
     cls_to_become: type
+
+    @property
+    def _array(self) -> Any:
+        """Raise ValueError: there are no values yet."""
+        frame, name = sys._getframe(1), "an operation"
+        while frame is not None and _computes(frame.f_globals.get("__name__", "")):
+            name, frame = frame.f_code.co_name, frame.f_back
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in {name}. This error happens when you "
+            "are using a `LazyModule` or explicitly manipulating "
+            f"`torch.nn.parameter.{type(self).__name__}` objects. When using LazyModules call "
+            "`forward` with a dummy batch to initialize the parameters before calling torch "
+            "functions"
+        )
+
+    @_array.setter
+    def _array(self, array: Any) -> None:
+        _values.__set__(self, array)
 
     def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Give the tensor a shape, and memory that is not set to anything.
@@ -119,9 +138,42 @@ class UninitializedTensorMixin:
         device, dtype : optional
             By default the tensor's own.
         """
-        kind = self.dtype if dtype is None else dtype
-        self._array = np.empty(shape if isinstance(shape, int) else tuple(shape), kind.numpy)
+        made = empty(
+            shape,
+            device=self.device if device is None else device,
+            dtype=self.dtype if dtype is None else dtype,
+        )
+        self._array = made._array
         self.__class__ = self.cls_to_become
+
+    def _without_elements(self) -> Tensor:
+        """Return an ordinary tensor of the dtype and on the device, which has no elements."""
+        return wrap(_values.__get__(self))
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype that the elements will have."""
+        return self._without_elements().dtype
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether the elements will be on the device 'meta'."""
+        return self._without_elements().is_meta
+
+    @property
+    def device(self) -> Any:
+        """Where the elements will be."""
+        return self._without_elements().device
+
+    @property
+    def data(self) -> Any:
+        """The tensor itself: there is nothing to share yet."""
+        return self
+
+    @data.setter
+    def data(self: Any, value: Any) -> None:
+        plain = value._without_elements() if is_lazy(value) else value
+        Tensor.data.__set__(self, plain)  # type: ignore[attr-defined]
 
     @property
     def shape(self) -> Any:
@@ -132,16 +184,6 @@ class UninitializedTensorMixin:
             "initialized one. Call `forward` to initialize the parameters before accessing their "
             "attributes."
         )
-
-    def size(self, *args: Any) -> Any:
-        """Raise ValueError: the shape is not known yet."""
-        raise ValueError(
-            f"Attempted to use an uninitialized parameter: this {type(self).__name__} has no "
-            "shape yet. This error happens when you are using a `LazyModule`. Call `forward` with "
-            "a dummy batch to initialize the parameters before"
-        )
-
-    numel = dim = nelement = size
 
     def detach(self: Any) -> Any:
         """Return the tensor itself: there is nothing to share yet."""
@@ -154,12 +196,58 @@ class UninitializedTensorMixin:
             "initialize the parameters before calling `module.share_memory()`."
         )
 
+    def __deepcopy__(self: Any, memo: dict) -> Any:
+        """Return another tensor without a shape."""
+        if id(self) not in memo:
+            make, args, attributes = self.__reduce_ex__(4)
+            memo[id(self)] = copied = make(*args)
+            copied.__dict__.update(copy.deepcopy(attributes, memo))
+        return memo[id(self)]
+
+    def __reduce_ex__(self: Any, protocol: Any) -> tuple:
+        return type(self), (self._requires_grad, self.device, self.dtype), self.__dict__
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
+    _repr_html_: Any = None  # notebooks show the text
+    __format__ = object.__format__
+
+
+def _computes(module: str) -> bool:
+    """Return whether a module is one of convcore's whose function was called by another's."""
+    return module.startswith("convcore.") and not module.startswith("convcore.nn.modules.")
+
+
+def _known(name: str) -> Callable:
+    """Return a method that needs no shape, as `Module.to` calls it."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = getattr(self._without_elements(), name)(*args, **kwargs)
+        if not isinstance(found, Tensor):
+            return found
+        tensor = wrap(found._array, type(self))
+        tensor._requires_grad = self._requires_grad
+        tensor.__dict__.update(self.__dict__)
+        return tensor
+
+    method.__name__ = name
+    method.__doc__ = f"Call `Tensor.{name}`, which needs no shape."
+    return method
+
+
+for _name in (
+    *("bfloat16", "cpu", "double", "float", "half", "is_complex", "is_floating_point", "to"),
+    "type",
+):
+    setattr(UninitializedTensorMixin, _name, _known(_name))
+
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
-    """A parameter whose shape is not known yet; see `materialize`."""
+    """A parameter whose shape is not known yet; see `materialize`.
+
+    Functions and methods that need its values raise ValueError.
+    """
 
     __slots__ = ()
 
@@ -167,14 +255,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
         """Make a parameter without a shape."""
-        kind = get_default_dtype() if dtype is None else dtype
-        return Parameter.__new__(cls, wrap(np.empty(0, kind.numpy)), requires_grad)
-
-    def __deepcopy__(self, memo: dict) -> Any:
-        """Return another parameter without a shape."""
-        if id(self) not in memo:
-            memo[id(self)] = type(self)(self._requires_grad, dtype=self.dtype)
-        return memo[id(self)]
+        return _share(cls, empty(0, device=device, dtype=dtype), requires_grad)
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Buffer):
@@ -192,8 +273,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
         persistent: bool = True,
     ) -> Any:
         """Make a buffer without a shape."""
-        kind = get_default_dtype() if dtype is None else dtype
-        buffer: Any = wrap(np.empty(0, kind.numpy), cls)
+        buffer = _share(cls, empty(0, device=device, dtype=dtype), requires_grad)
         buffer.persistent = persistent
         return buffer
 

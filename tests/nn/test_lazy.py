@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -101,9 +102,83 @@ def test_a_buffer_without_a_shape_is_a_buffer():
     assert type(module.running) is convcore.Tensor and module.running.shape == (2, 3)
 
 
-def test_numbers_of_elements_are_not_known_before():
+# Uses of a tensor without a shape, p.  Each computed with an empty tensor before.
+USES = {
+    "add": lambda lib, p: lib.add(p, p),
+    "operator": lambda lib, p: 1 - p,
+    "method": lambda lib, p: p.sum(),
+    "in place": lambda lib, p: p.fill_(1),
+    "second argument": lambda lib, p: lib.ones(2).mul_(p),
+    "keyword": lambda lib, p: lib.full((2,), 1.0, out=p),
+    "list": lambda lib, p: lib.cat([lib.ones(1), p]),
+    "like": lambda lib, p: lib.empty_like(p),
+    "index": lambda lib, p: p[0],
+    "set item": lambda lib, p: p.__setitem__(0, 1),
+    "layer": lambda lib, p: lib.nn.functional.linear(lib.ones(2, 3), p),
+    "init": lambda lib, p: lib.nn.init.ones_(p),
+    "length": lambda lib, p: len(p),
+    "list of": lambda lib, p: p.tolist(),
+    "view": lambda lib, p: p.view(-1),
+    "equal": lambda lib, p: lib.equal(p, p),
+    "shape test": lambda lib, p: p.is_contiguous(),
+    "converted": lambda lib, p: p.type_as(lib.ones(1)),
+}
+
+
+@pytest.mark.parametrize("kind", ["UninitializedParameter", "UninitializedBuffer"])
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_nothing_computes_with_a_tensor_without_a_shape(torch, kind, use):
+    for lib in (convcore, torch):
+        with pytest.raises(ValueError, match=f"Attempted to use an uninitialized .*{kind}"):
+            use(lib, getattr(lib.nn, kind)())
+
+
+@pytest.mark.parametrize("name", ["numel", "size", "dim", "item", "double", "detach"])
+def test_values_and_sizes_are_not_known_before(name):
     with pytest.raises(ValueError, match="uninitialized parameter"):
-        nn.LazyLinear(3).weight.numel()
+        convcore.zeros(0).add(getattr(nn.LazyLinear(3).weight, name)())
+    with pytest.raises(ValueError, match="uninitialized parameter"):
+        nn.LazyLinear(3).weight.data.fill_(1)
+
+
+def test_the_error_names_the_function():
+    weight = nn.UninitializedParameter()
+    with pytest.raises(ValueError, match=r"parameter in relu[.] "):
+        nn.functional.relu(weight)
+    with pytest.raises(ValueError, match=r"parameter in linear[.] "):
+        nn.functional.linear(convcore.ones(1, 2), weight)
+    with pytest.raises(ValueError, match=r"parameter in add[.] "):
+        weight + 1
+
+
+def test_what_needs_no_shape_is_known(torch):
+    def run(lib):
+        p = lib.nn.UninitializedParameter(device="meta", dtype=lib.float64)
+        net = lib.nn.Sequential(lib.nn.LazyBatchNorm1d(), lib.nn.LazyLinear(2))
+        kinds = [type(value).__name__ for value in net.half().state_dict().values()]
+        net.load_state_dict(net.state_dict())
+        copied = copy.deepcopy(p)
+        p.materialize((2, 3))
+        loaded = pickle.loads(pickle.dumps(net[1].weight))
+        out = [kinds, repr(copied), str(copied.dtype), str(copied.device), copied.requires_grad]
+        out += [type(p).__name__, str(p.dtype), p.is_meta, tuple(p.shape), type(loaded).__name__]
+        layer = lib.nn.LazyLinear(2).double().float().to(lib.float64)
+        out += [layer(lib.ones(1, 3, dtype=lib.float64)).dtype == lib.float64]
+        return [*out, hash(p) == id(p), p.grad, copied.is_leaf, copied.grad_fn]
+
+    assert run(convcore) == run(torch)
+
+
+def test_a_buffer_without_a_shape_stays_one():
+    norm = nn.LazyBatchNorm2d().double()
+    copied = copy.deepcopy(norm)
+    for layer in (norm, copied):
+        assert nn.parameter.is_lazy(layer.running_mean)
+        layer(convcore.ones(2, 3, 4, 4, dtype=convcore.float64))
+        assert layer.running_var.shape == (3,) and layer.running_var.dtype is convcore.float64
+    buffer = nn.UninitializedBuffer(persistent=False)
+    for other in (copy.deepcopy(buffer), pickle.loads(pickle.dumps(buffer))):
+        assert other.persistent is False and type(other) is nn.UninitializedBuffer
 
 
 def test_synchronised_normalization_is_batch_normalization_in_one_process(torch, rng):
