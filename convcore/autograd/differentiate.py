@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _hints, _misnamed
-from convcore._dtype import FLOATING, INEXACT
+from convcore._dtype import FLOATING, INEXACT, of
 from convcore._recording import mode
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
@@ -33,7 +34,7 @@ def backward(
 
     Parameters
     ----------
-    tensors : Tensor or sequence of Tensors
+    tensors : Tensor or sequence of Tensors, or of `autograd.graph.GradientEdge`
     grad_tensors : their gradients, of their shapes; None is 1, for tensors of one element
     retain_graph : keep the saved tensors, so that the graph can be differentiated again
         As ``create_graph`` if not given.
@@ -224,36 +225,40 @@ def _grads(roots: Sequence[Tensor], given: Any) -> list[Tensor]:
 
 
 def _checked_grad(number: int, root: Tensor, gradient: Any) -> Tensor:
-    if not isinstance(root, Tensor):
+    like = (root._array.shape, root._array.dtype) if isinstance(root, Tensor) else root.output()
+    if like is None:
         if not isinstance(gradient, Tensor):
-            raise RuntimeError("an output that is a GradientEdge needs its gradient to be given")
+            raise RuntimeError(
+                "a GradientEdge made by hand needs its gradient to be given: the shape of its "
+                "output is not known. Use get_gradient_edge(tensor)."
+            )
         return gradient
-    array = root._array
+    shape, dtype = like
     if gradient is None:
-        if array.size != 1:
+        if math.prod(shape) != 1:
             raise _hints.hinted(
                 RuntimeError("grad can be implicitly created only for scalar outputs"),
                 _hints.graph.NOT_SCALAR,
             )
-        if array.dtype.kind not in FLOATING:
+        if dtype.kind not in FLOATING:
             raise RuntimeError(
-                f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"
+                f"grad can be implicitly created only for real scalar outputs but got {of(dtype)}"
             )
-        return wrap(np.ones(array.shape, array.dtype))
+        return wrap(np.ones(shape, dtype))
     if not isinstance(gradient, Tensor):
         raise TypeError(
             "gradients can be either Tensors or None, but got " + type(gradient).__name__
         )
-    if gradient._array.shape != array.shape:
+    if gradient._array.shape != shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{number}] has a shape of "
             f"{Size(gradient._array.shape)} and output[{number}] has a shape of "
-            f"{Size(array.shape)}."
+            f"{Size(shape)}."
         )
-    if (gradient._array.dtype.kind == "c") != (array.dtype.kind == "c"):
+    if (gradient._array.dtype.kind == "c") != (dtype.kind == "c"):
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. "
             f"Mismatch in dtype: grad_output[{number}] has a dtype of {gradient.dtype} and "
-            f"output[{number}] has a dtype of {root.dtype}."
+            f"output[{number}] has a dtype of {of(dtype)}."
         )
-    return gradient if gradient._array.dtype == array.dtype else gradient.to(root.dtype)
+    return gradient if gradient._array.dtype == dtype else gradient.to(of(dtype))

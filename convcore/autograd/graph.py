@@ -42,7 +42,9 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
         )
     node, output_nr = edge(tensor)
     assert node is not None
-    return GradientEdge(node, output_nr)
+    made = GradientEdge(node, output_nr)
+    made.like = tensor._array.shape, tensor._array.dtype
+    return made
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:

@@ -295,12 +295,21 @@ class _NodeClasses(dict):
 node_classes = _NodeClasses()
 
 
-class GradientEdge(NamedTuple):
-    """An edge of the graph, in the place of the tensor whose gradient arrives there."""
-
+class _EdgeFields(NamedTuple):
     node: Node
     output_nr: int
     ownership_token: Node | None = None
+
+
+class GradientEdge(_EdgeFields):
+    """An edge of the graph, in the place of the tensor whose gradient arrives there."""
+
+    like: tuple | None = None  # the tensor's shape and NumPy dtype; None if the edge was hand-made
+
+    def output(self) -> tuple | None:
+        """Return shape and NumPy dtype of the tensor that the edge stands for, if known."""
+        array = self.node.variable._array if isinstance(self.node, AccumulateGrad) else None
+        return self.like if array is None else (array.shape, array.dtype)
 
 
 def edge(tensor: Any) -> Edge:

@@ -8,6 +8,7 @@ import weakref
 import numpy as np
 import pytest
 from against_torch import same
+from same_lines import check_error
 
 import convcore
 from convcore.autograd import graph
@@ -224,7 +225,52 @@ def test_edges_stand_for_tensors(torch):
     edge = graph.get_gradient_edge(y)
     assert edge.node is y.grad_fn
     with pytest.raises(RuntimeError, match="needs its gradient to be given"):
-        convcore.autograd.grad(edge, x)
+        convcore.autograd.grad(graph.GradientEdge(y.grad_fn, 0), x)
+
+
+SCALARS = {
+    "sum": lambda x: x.sum(),
+    "one element": lambda x: x.sum().view(1, 1).double() * 2,
+    "leaf": lambda x: x,
+    "second of two": lambda x: x.sum().view(1, 1).expand(2, 1).unbind()[1],
+}
+
+
+@pytest.mark.parametrize("function", SCALARS.values(), ids=SCALARS)
+def test_an_edge_of_one_element_has_the_gradient_one(torch, function):
+    def run(lib):
+        x = lib.full((1, 1), 2.0, requires_grad=True)
+        edge = lib.autograd.graph.get_gradient_edge(function(x))
+        out = [*lib.autograd.grad(edge, x, retain_graph=True)]
+        lib.autograd.backward([edge, function(x)])
+        return [*out, x.grad]
+
+    check(torch, run)
+
+
+EDGES = {
+    "not a scalar": (lambda x: x * 2, None),
+    "shape": (lambda x: x * 2, (2,)),
+    "shape of a leaf": (lambda x: x, (2, 2)),
+    "complex": (lambda x: x.sum() * 1j, None),
+}
+
+
+@pytest.mark.parametrize(("function", "shape"), EDGES.values(), ids=EDGES)
+def test_gradients_that_do_not_fit_an_edge_are_refused(torch, function, shape):
+    def run(lib):
+        x = lib.ones(3, requires_grad=True)
+        edge = lib.autograd.graph.get_gradient_edge(function(x))
+        lib.autograd.grad(edge, x, None if shape is None else lib.ones(shape))
+
+    check_error(torch, run)
+
+
+def test_selective_checkpointing_says_what_to_do_instead():
+    kind = convcore.utils.checkpoint.CheckpointPolicy
+    assert kind.MUST_SAVE.value == 0 and kind.PREFER_RECOMPUTE.value == 3
+    with pytest.raises(NotImplementedError, match="recomputes its whole function"):
+        convcore.utils.checkpoint.create_selective_checkpoint_contexts(lambda *_: kind.MUST_SAVE)
 
 
 @pytest.mark.parametrize("first", ["hooks", "ban"])
