@@ -83,8 +83,11 @@ def _part(
     if offset is None:
         offset = (_address(array) - _address(memory)) // array.itemsize
     _check(sizes, steps, offset, array.itemsize, memory.nbytes)
+    start = offset * array.itemsize
+    if 0 in sizes:  # an offset beyond the memory is allowed, but NumPy checks it
+        start = min(start, memory.nbytes)
     strides = [step * array.itemsize for step in steps]
-    part = np.ndarray(sizes, array.dtype, memory, offset * array.itemsize, strides)
+    part = np.ndarray(sizes, array.dtype, memory, start, strides)
     part.flags.writeable = array.flags.writeable
     return part
 

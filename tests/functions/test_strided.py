@@ -179,6 +179,14 @@ def test_as_strided_agrees_with_pytorch(torch, rng, seed, size, stride, offset, 
         )
 
 
+@pytest.mark.parametrize("offset", [0, 3, 4, 5, 2**40])
+@pytest.mark.parametrize("size", [(0,), (2, 0), (0, 3)])
+def test_as_strided_of_no_elements_may_lie_beyond_the_memory(torch, size, offset):
+    array = np.ones(4, np.float32)
+    agree(torch, lambda m, x: x.as_strided(size, size, offset), array)
+    agree(torch, lambda m, x: m.as_strided(x.detach().clone()[1:], size, size, offset), array)
+
+
 def test_as_strided_of_a_view_reads_the_memory_of_its_base(torch, rng):
     array = rng.normal(size=(3, 4))
     agree(torch, lambda m, x: (x * 1)[1:].as_strided((2, 3), (4, 1)), array, nodes=2)
