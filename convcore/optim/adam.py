@@ -44,7 +44,8 @@ class Adam(Fused):
     Raises
     ------
     ValueError
-        An option is out of its range.
+        An option is out of its range, or ``lr`` or a beta is a Tensor with ``foreach`` and without
+        ``capturable``, which PyTorch refuses.
 
     Notes
     -----
@@ -103,6 +104,12 @@ class Adam(Fused):
             "decoupled_weight_decay": decoupled_weight_decay,
         }
         check_options(defaults)
+        if foreach and not capturable:
+            for name, option in {"lr": lr, "betas[0]": betas[0], "betas[1]": betas[1]}.items():
+                if isinstance(option, Tensor):
+                    raise ValueError(
+                        f"{name} as a Tensor is not supported for capturable=False and foreach=True"
+                    )
         super().__init__(params, defaults)
 
     def _plan(
