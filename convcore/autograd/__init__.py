@@ -48,12 +48,20 @@ from convcore.autograd import anomaly_mode, function, functional, grad_mode, gra
 from convcore.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from convcore.autograd.differentiate import backward, grad
 from convcore.autograd.function import Function
-from convcore.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from convcore.autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from convcore.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from convcore.autograd.saved import SavedTensor
 
 __all__ = [
     "Function",
     "GradcheckError",
+    "SavedTensor",
     "Variable",
     "anomaly_mode",
     "backward",
@@ -70,6 +78,7 @@ __all__ = [
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]
 
 

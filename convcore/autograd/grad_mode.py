@@ -22,6 +22,7 @@ __all__ = [
     "is_inference_mode_enabled",
     "no_grad",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]
 
 
@@ -202,6 +203,25 @@ class set_grad_enabled(_Context):
     def __call__(self, function: Callable) -> Callable:  # noqa: D102
         mode.enabled = self._found  # a decorator changes nothing where it stands
         return (enable_grad() if self.mode else no_grad())(function)
+
+
+class set_multithreading_enabled(_Context):
+    """Do nothing, as a context manager or a decorator: backward runs in its caller's thread.
+
+    Parameters
+    ----------
+    mode : bool
+        Whether PyTorch's backward pass may run in threads of its own.
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+
+    def _copy(self) -> set_multithreading_enabled:
+        return self
+
+    def _enter(self) -> None:
+        pass
 
 
 class inference_mode(_Context):

@@ -22,7 +22,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.autograd.leaf import leaf_of
 from convcore.autograd.observation import observe, observers
-from convcore.autograd.saved import FREED, save, unpack
+from convcore.autograd.saved import FREED, SavedTensor, save, unpack
 from convcore.engine.runtime.errstate import quiet_copy
 
 _new = object.__new__
@@ -103,9 +103,11 @@ class Node:
 
     def __getattr__(self, name: str) -> Any:
         """Return something that the operation saved, under PyTorch's name of it."""
-        if name.startswith("_saved_"):
-            from convcore.autograd.saved_names import attribute_names, saved_values
+        if name.startswith(("_saved_", "_raw_saved_")):
+            from convcore.autograd.saved_names import attribute_names, raw_names, saved_values
 
+            if name in raw_names(self):
+                return SavedTensor(self, raw_names(self).index(name))
             if name in attribute_names(self):
                 return saved_values(self)[name.removeprefix("_saved_")]
             if self._saved is FREED:
@@ -113,9 +115,9 @@ class Node:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
-        from convcore.autograd.saved_names import attribute_names
+        from convcore.autograd.saved_names import attribute_names, raw_names
 
-        return [*object.__dir__(self), *attribute_names(self)]
+        return [*object.__dir__(self), *attribute_names(self), *raw_names(self)]
 
     def hooks(self) -> Hooks:
         """Return the node's hooks, made at the first call."""

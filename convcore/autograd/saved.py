@@ -260,6 +260,40 @@ class saved_tensors_hooks(Restoring):
         mode.saved_hooks = (*mode.saved_hooks, self)
 
 
+class SavedTensor:
+    """One of the tensors that a node saved: an attribute of the node beginning with _raw_saved."""
+
+    def __init__(self, node: Any, place: int) -> None:
+        self._node, self._place = node, place
+
+    def register_hooks(self, pack_hook: Callable, unpack_hook: Callable) -> None:
+        """Store what a hook makes of the tensor, as `saved_tensors_hooks` would have done.
+
+        Raises
+        ------
+        RuntimeError
+            The tensor has hooks already, is None, or was freed by a backward pass.
+        """
+        saved, place = self._node._saved, self._place
+        if saved is FREED:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor after it has been freed. "
+                + _FREED_MESSAGE
+            )
+        if isinstance(saved[place], _Packed):
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: "
+                "only one pair of hooks is allowed at a time."
+            )
+        tensor = unpack(self._node)[place]
+        if not isinstance(tensor, Tensor):
+            raise RuntimeError(
+                f"Calling register_hooks on a saved tensor with value {tensor} is forbidden"
+            )
+        packed = _Packed(tensor, self._node, pack_hook, unpack_hook)
+        self._node._saved = (*saved[:place], packed, *saved[place + 1 :])
+
+
 def leave_hooks(count: int) -> None:
     """Leave the `saved_tensors_hooks` of this thread beyond the first ``count``."""
     for context in reversed(mode.saved_hooks[count:]):

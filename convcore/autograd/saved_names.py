@@ -63,6 +63,11 @@ def attribute_names(node: Any) -> list[str]:
     return [f"_saved_{name}" for name in (*_names(node), *_arguments(node))]
 
 
+def raw_names(node: Any) -> list[str]:
+    """Return the names of a node's ``_raw_saved_`` attributes, in the order of what it saved."""
+    return [f"_raw_saved_{name}" for name in _names(node)]
+
+
 def _names(node: Any) -> list[str]:
     held = () if node._saved is FREED else node._saved
     listed = _NAMES.get(node.name().rstrip("0123456789").removesuffix("Backward"))

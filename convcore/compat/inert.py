@@ -25,7 +25,8 @@ MODULES = (
         "torch.xpu",
     ),
     *("torch.mtia", "torch.monitor", "torch.nested", "torch.package", "torch.masked"),
-    *("torch.autograd.profiler", "torch.utils.cpp_extension", "torch.utils.bottleneck"),
+    *("torch.autograd.profiler", "torch.autograd.profiler_util", "torch.autograd._functions"),
+    *("torch.autograd.profiler_legacy", "torch.utils.cpp_extension", "torch.utils.bottleneck"),
     *("torch.utils.mobile_optimizer", "torch.utils._sympy", "torch.utils.data.datapipes"),
     *("torch.utils.data.graph", "torch.utils._triton", "torch.cuda"),
     *("torch.testing._internal", "torch.nn.parallel.scatter_gather", "torch.fft"),
@@ -36,6 +37,7 @@ MODULES = (
 NAMES = frozenset(
     (
         "torch.optim.Adamax",
+        *(f"torch.autograd.{name}" for name in ("_calculate_shape", "kineto_available")),
         *(f"torch.distributions.{name}" for name in ("Laplace", "LogisticNormal")),
         *(f"torch.distributions.{name}" for name in ("NegativeBinomial", "StudentT")),
     )

@@ -152,7 +152,6 @@ _INSTEAD = {
     **dict.fromkeys(("rnn_relu_cell", "rnn_tanh_cell"), "torch.nn.RNNCell"),
     **dict.fromkeys(("lstm_cell", "gru_cell"), "torch.nn.LSTMCell or torch.nn.GRUCell"),
     "convolution": "torch.nn.functional.conv2d",
-    "embedding_bag": "torch.nn.functional.embedding_bag",
     **dict.fromkeys(("grid_sampler_2d", "grid_sampler_3d"), "torch.nn.functional.grid_sample"),
     "grid_sampler": "torch.nn.functional.grid_sample",
     **{

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from convcore import _misnamed, autograd
 from convcore._tensor import Tensor
@@ -20,8 +21,10 @@ from convcore.random import get_rng_state, set_rng_state
 __all__ = [
     "CheckpointError",
     "CheckpointFunction",
+    "CheckpointPolicy",
     "checkpoint",
     "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
@@ -35,6 +38,27 @@ class CheckpointError(RuntimeError):
 def noop_context_fn() -> tuple[Any, Any]:
     """Return two context managers that do nothing."""
     return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+class CheckpointPolicy(enum.Enum):
+    """What a policy of selective checkpointing says of an operation; see the error below."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
+) -> NoReturn:
+    """Raise NotImplementedError: here a checkpoint recomputes the whole function."""
+    raise NotImplementedError(
+        "create_selective_checkpoint_contexts: a checkpoint recomputes its whole function. Call "
+        "checkpoint for the parts to recompute, and the parts to save outside of it."
+    )
 
 
 _early_stop = True

@@ -252,6 +252,16 @@ def test_modes_are_found_in_autograd_too(lib):
         assert getattr(lib.autograd, name) is getattr(lib, name)
 
 
+def test_backward_runs_in_its_thread_anyway(lib):
+    switch, x, seen = lib.autograd.set_multithreading_enabled, lib.ones(1, requires_grad=True), []
+    x.register_hook(lambda grad: seen.append(threading.get_ident()))
+    with switch(False), switch(True):
+        x.sum().backward()
+    switch(False)(lambda: x.sum().backward())()
+    switch(True)
+    assert seen == [threading.get_ident()] * 2
+
+
 # Inference tensors
 
 

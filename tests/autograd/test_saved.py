@@ -519,6 +519,42 @@ def test_saved_leaf_leads_to_the_leaf_although_it_was_packed():
     assert w.grad.tolist() == [1.0]
 
 
+def test_one_saved_tensor_has_hooks_of_its_own(torch):
+    def run(lib):
+        x, seen = leaf(lib, 3.0), []
+        y = x.pow(2)
+        raw = y.grad_fn._raw_saved_self
+        raw.register_hooks(lambda t: seen.append("pack") or 2 * t, lambda t: seen.append(t) or t)
+        out = [type(raw).__name__, y.grad_fn._saved_self.tolist()]
+        y.backward()
+        z = x.exp()
+        z.grad_fn._raw_saved_result.register_hooks(lambda t: t * 2, lambda t: t)
+        z.backward()
+        return [*out, len(seen), seen[0], round(x.grad.item(), 3)]
+
+    assert run(convcore) == run(torch)
+
+
+RAW = {
+    "twice": lambda raw, y: (raw.register_hooks(same, same), raw.register_hooks(same, same)),
+    "freed": lambda raw, y: (y.backward(), raw.register_hooks(same, same)),
+    "in place": lambda raw, y: raw.register_hooks(lambda t: t.mul_(2), same),
+}
+
+
+@pytest.mark.parametrize("use", RAW.values(), ids=RAW)
+def test_hooks_of_one_saved_tensor_are_refused(lib, use):
+    y = leaf(lib, 3.0).pow(2)
+    with pytest.raises(RuntimeError, match=r"already been set|been freed|modif"):
+        use(y.grad_fn._raw_saved_self, y)
+
+
+def test_what_is_no_saved_tensor_has_no_hooks(lib):
+    y = leaf(lib, 3.0) * lib.ones(1)  # of ones no gradient is wanted, and self is not saved
+    with pytest.raises(RuntimeError, match="saved tensor with value None is forbidden"):
+        y.grad_fn._raw_saved_self.register_hooks(same, same)
+
+
 def test_mutation_is_allowed_once(lib):
     allowed = lib.autograd.graph.allow_mutation_on_saved_tensors
     for _ in range(2):

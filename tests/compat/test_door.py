@@ -143,6 +143,33 @@ Library("mine", "DEF").define("f(Tensor x) -> Tensor")
     assert printed.splitlines() == ["a tracer 4 6 False True", "False False True"]
 
 
+def test_names_that_pytorchs_own_tests_import_are_there(tmp_path):
+    printed = run(
+        """
+import torch.autograd._functions
+from torch.autograd import SavedTensor, _calculate_shape, kineto_available
+from torch.autograd import set_multithreading_enabled
+from torch.autograd.profiler import emit_itt, emit_nvtx, profile, record_function
+from torch.autograd.profiler_util import EventList, FunctionEvent, _format_time
+from torch.profiler import itt
+from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
+
+print(kineto_available(), itt.is_available(), torch.profiler.itt.is_available())
+for call in (EventList, itt.mark, create_selective_checkpoint_contexts, SavedTensor):
+    try:
+        call("x")
+    except Exception as error:
+        print(type(error).__name__)
+print(torch.embedding_bag(torch.eye(2), torch.tensor([0, 1]), torch.tensor([0]))[0])
+""",
+        tmp_path,
+    )
+    assert printed.splitlines() == [
+        *("False False False", "NotUsableError", "NotUsableError", "NotImplementedError"),
+        *("TypeError", "tensor([[1., 1.]])"),
+    ]
+
+
 def test_iterating_over_a_stand_in_is_an_error_not_an_endless_loop(tmp_path):
     printed = run(
         """

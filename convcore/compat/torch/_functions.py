@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from convcore import Tensor
+from convcore import Tensor, arange
 from convcore.nn import functional as F
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "batch_norm",
     "constant_pad_nd",
     "embedding",
+    "embedding_bag",
     "instance_norm",
     "native_channel_shuffle",
 ]
@@ -85,6 +86,37 @@ def embedding(
     """Return what `F.embedding` returns of the same arguments."""
     padding = None if padding_idx < 0 else padding_idx
     return F.embedding(indices, weight, padding, None, 2.0, scale_grad_by_freq, sparse)
+
+
+_MODES = ("sum", "mean", "max")
+
+
+def embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return what `F.embedding_bag` returns, the bag of each index, and the sizes of the bags.
+
+    ``mode`` is 0 for sums, 1 for means and 2 for maxima. The last of the four results is empty:
+    PyTorch's has the places of the maxima, for its own backward.
+    """
+    if mode not in (0, 1, 2):
+        raise ValueError(f"embedding_bag: mode must be 0, 1 or 2, got {mode!r}")
+    out = F.embedding_bag(
+        *(indices, weight, offsets, None, 2.0, scale_grad_by_freq, _MODES[mode], sparse),
+        *(per_sample_weights, include_last_offset, padding_idx),
+    )
+    starts = offsets[:-1] if include_last_offset else offsets
+    sizes = starts.diff(append=starts.new_tensor([len(indices)]))
+    bags = arange(len(starts), dtype=indices.dtype).repeat_interleave(sizes)
+    return out, bags, sizes, indices.new_empty(0)
 
 
 def constant_pad_nd(input: Tensor, pad: Any, value: float = 0) -> Tensor:
