@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from convcore import engine
+from convcore._meta import MetaArray
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
@@ -67,12 +68,28 @@ def _max_pool(
     steps = (kernel_size, stride, padding, dilation, ceil_mode)
     steps, pool, may_be_padding = _maxima(input._array, rank, *steps)
     name = f"MaxPool{rank}DWithIndices"
-    if pool is not None and not return_indices:
+    volume = _channels_last_volume(input._array) if rank == 3 else None
+    if pool is not None and not return_indices and volume is None:
         output = _by_taps(name, input, pool)
         describe(output, pool=pool, may_be_padding=may_be_padding)
         return output
-    values, indices = computed(engine.max_pool, input._array, *steps)
+    if volume is not None:
+        values, indices = (found[0] for found in computed(engine.max_pool, volume, *steps))
+    else:
+        values, indices = computed(engine.max_pool, input._array, *steps)
     return _picked(name, rank, input, values, indices, return_indices)
+
+
+def _channels_last_volume(array: np.ndarray) -> np.ndarray | None:
+    """Return a channels_last (C, D, H, W) array as a batch of one, None for others.
+
+    Max pooling of such volumes alone keeps the format without a batch, as in PyTorch.
+    """
+    if array.ndim != 4 or isinstance(array, MetaArray) or array.flags.c_contiguous:
+        return None
+    if not np.moveaxis(array, 0, -1).flags.c_contiguous:
+        return None
+    return np.lib.stride_tricks.as_strided(array, (1, *array.shape), (array.nbytes, *array.strides))
 
 
 @kept

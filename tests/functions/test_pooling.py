@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 import pytest
+from against_torch import agree
 from derivatives import assert_same_derivatives, leaf
 from draws import lay_out
 from hypothesis import given
@@ -160,6 +161,23 @@ def test_pool_functions_keep_channels_last(name, arguments, rng):
     for tensor in (output, grad):
         assert tensor.is_contiguous(memory_format=convcore.channels_last)
         assert not tensor.is_contiguous()
+
+
+VOLUMES = {
+    "max": lambda f, x: f.max_pool3d(x, 2),
+    "indices": lambda f, x: f.max_pool3d(x, (1, 2, 3), return_indices=True)[1],
+    "values": lambda f, x: f.max_pool3d(x, 2, return_indices=True)[0],
+    "many taps": lambda f, x: f.max_pool3d(x, 4, 1, 2),
+    "adaptive": lambda f, x: f.adaptive_max_pool3d(x, 2),
+    "mean": lambda f, x: f.adaptive_avg_pool3d(x, 2),
+}
+
+
+@pytest.mark.parametrize("function", VOLUMES.values(), ids=VOLUMES)
+def test_max_pooling_of_a_volume_alone_keeps_channels_last(torch, rng, function):
+    array = rng.standard_normal((4, 6, 5, 3)).astype(np.float32)
+    for order in (array.transpose(3, 0, 1, 2), array):  # channels_last, contiguous
+        agree(torch, lambda m, x: function(m.nn.functional, x), order, strides=True)
 
 
 @pytest.mark.parametrize(
