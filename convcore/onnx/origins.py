@@ -91,6 +91,16 @@ class Places:
             self._next += stored.value.numel()
         return self._first[id(stored.proto)]
 
+    def key(self, tensor: Tensor) -> Any:
+        """Return what tensors share that have the same stored elements in the same order."""
+        origin = self._origins.get(tensor)
+        if isinstance(origin, Stored):
+            return id(origin.proto)
+        places = self.of(tensor)
+        if (places < 0).any():
+            return tensor
+        return tensor.dtype, places.shape, places.tobytes()
+
     def of(self, tensor: Tensor) -> np.ndarray:
         """Return the number of the stored element that each element is; -1 where it is none."""
         with no_grad():

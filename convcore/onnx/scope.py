@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,7 +14,7 @@ from convcore import Tensor, nn
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.external import ExternalData
 from convcore.onnx.naming import Names, quoted
-from convcore.onnx.origins import Computed, Origins, Stored
+from convcore.onnx.origins import Computed, Origins, Places, Stored
 from convcore.onnx.values import Value, array_of, constant_of
 
 STANDARD = ("", "ai.onnx")
@@ -39,7 +40,8 @@ class Shared:
     external : ExternalData
         Data in other files.
     parameters : dict
-        By the constant that they are made of, so that a weight used twice is one parameter.
+        By the places in the file of the constants that they are made of, so that a weight used
+        twice is one parameter: see `Places.key`.
     nodes_left, bytes_left : int
         Number of nodes that may still be built, and of bytes of constants that may be added to the
         file's own: a small file must not become a large net.
@@ -53,9 +55,12 @@ class Shared:
     external: ExternalData
     nodes_left: int
     bytes_left: int = _BYTES_AT_START
-    parameters: dict[Tensor, nn.Parameter] = field(default_factory=dict)
+    parameters: dict[Any, nn.Parameter] = field(default_factory=dict)
     built: set[FunctionKey] = field(default_factory=set)
     origins: Origins = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.places = Places(self.origins)
 
 
 @dataclass
@@ -151,9 +156,10 @@ class Scope:
 
     def parameter(self, constant: Value) -> nn.Parameter:
         """Return the parameter made of a constant, the same for each node that uses it."""
-        found = self.shared.parameters.get(constant)
+        key = self.shared.places.key(constant)
+        found = self.shared.parameters.get(key)
         if found is None:
-            found = self.shared.parameters[constant] = nn.Parameter(constant)
+            found = self.shared.parameters[key] = nn.Parameter(constant)
             self.copied(constant, found)
         return found
 

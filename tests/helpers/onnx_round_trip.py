@@ -14,7 +14,8 @@ from convcore.onnx import load, save
 from convcore.onnx.external import is_external
 from convcore.onnx.reading import tensors_of_model
 
-RATES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5)
+# The first step's length, relative to that of all weights.
+STEPS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 
 
 def by_runtime(path, inputs):
@@ -39,41 +40,49 @@ def distance(ours, theirs):
     for a, b in zip(ours, theirs, strict=True):
         assert a.shape == b.shape
         a, b = a.astype(np.float64), b.astype(np.float64)
+        assert np.isfinite(b).all()
         worst = max(worst, np.abs(a - b).max(initial=0) / max(1, np.abs(b).max(initial=0)))
     return worst
 
 
 def train(net, inputs, steps=10):
-    """Take SGD steps, away from a net's results, that lower a loss; return the losses."""
+    """Take SGD steps of which each lowers a loss; return the losses.
+
+    The loss is a random linear function of the outputs, relative to their spread.
+    """
     rng = np.random.default_rng(0)
     given = {name: convcore.from_numpy(array) for name, array in inputs.items()}
-    targets = [
-        convcore.from_numpy(y + 0.1 * y.std() * rng.standard_normal(y.shape).astype(y.dtype))
+    factors = [
+        convcore.from_numpy(
+            (rng.standard_normal(y.shape) / (y.size * (y.std() or 1))).astype(y.dtype)
+        )
         for y in by_net(net, inputs)
         if y.dtype.kind == "f"
     ]
     state = {name: value.clone() for name, value in net.state_dict().items()}
     trained = [each for each in net.parameters() if each.requires_grad]
-    for rate in RATES:
+
+    def loss_of(found):
+        found = found if isinstance(found, tuple) else (found,)
+        outputs = [each for each in found if each.is_floating_point()]
+        return sum((y * factor).sum() for y, factor in zip(outputs, factors, strict=True))
+
+    loss_of(net(**given)).backward()
+    slope = sum(float((p.grad.double() ** 2).sum()) for p in trained if p.grad is not None)
+    size = sum(float((p.detach().double() ** 2).sum()) for p in trained)
+    for step in STEPS:
         net.load_state_dict(state)
-        optimizer, losses = convcore.optim.SGD(trained, rate), []
-        for _ in range(steps + 1):
-            found = net(**given)
-            found = [
-                f
-                for f in (found if isinstance(found, tuple) else (found,))
-                if f.is_floating_point()
-            ]
-            loss = sum(((y - t) ** 2).mean() for y, t in zip(found, targets, strict=True))
-            losses.append(loss.item())
-            if len(losses) > steps or not np.isfinite(losses[-1]):
-                break
+        optimizer, losses = convcore.optim.SGD(trained, step * (size / slope) ** 0.5), []
+        for _ in range(steps):
             optimizer.zero_grad()
+            loss = loss_of(net(**given))
+            losses.append(loss.item())
             loss.backward()
             optimizer.step()
-        if len(losses) > steps and losses[-1] < losses[0]:
+        losses.append(loss_of(net(**given)).item())
+        if (np.diff(losses) < 0).all():
             return losses
-    raise AssertionError(f"no rate lowers the loss: {losses}")
+    raise AssertionError(f"no steps lower the loss each time: {losses}")
 
 
 def bytes_of(tensor, folder):

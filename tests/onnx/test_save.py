@@ -315,6 +315,41 @@ def test_weights_of_a_function_are_written(tmp_path):
     assert [each.tolist() for each in again.parameters()] == [[7, 7], [8, 8]]
 
 
+def test_a_weight_that_is_rearranged_twice_alike_is_one_parameter(tmp_path):
+    """As in exported LSTMs whose branches reorder the same gates."""
+    text = """g (float[n, 2] x, bool yes) => (float[n, 2] y) {
+        y = If (yes) <
+            then_branch = one () => (float[n, 2] a) { v = Transpose (w) a = MatMul (x, v) },
+            else_branch = two () => (float[n, 2] b) {
+                t = Transpose (w)
+                m = MatMul (x, t)
+                b = Neg (m) }> }"""
+    net = load(file_of(model_of(text, {"w": np.eye(2, dtype=np.float32)}), tmp_path))
+    (weight,) = net.parameters()
+    with convcore.no_grad():
+        weight.copy_(convcore.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    save(net, tmp_path / "net.onnx")
+    assert load(tmp_path / "net.onnx").If_0.else_branch.MatMul_0.B.equal(weight)
+    assert numpy_helper.to_array(stored(tmp_path / "net.onnx")["w"]).tolist() == [[1, 3], [2, 4]]
+
+
+def test_a_weight_of_a_function_is_one_parameter_in_all_its_calls(tmp_path):
+    model = parser.parse_model("""
+        <ir_version: 9, opset_import: ["" : 17, "own" : 1]>
+        g (float[n, 2] x) => (float[n, 2] y) { h = own.f (x) y = own.f (h) }
+        <opset_import: ["" : 17], domain: "own">
+        f (x) => (y) {
+            w = Constant <value = float[2] {1, 2}> ()
+            y = Mul (x, w) }""")
+    net = load(model)
+    (weight,) = net.parameters()
+    net(convcore.ones(1, 2)).sum().backward()
+    assert weight.grad.tolist() == [2, 4]
+    fill(weight, 3)
+    save(net, tmp_path / "net.onnx")
+    assert load(tmp_path / "net.onnx")(convcore.ones(1, 2)).tolist() == [[9, 9]]
+
+
 def test_external_data_keep_their_places(tmp_path, rng):
     arrays = arrays_of(PLAIN_WEIGHTS, rng)
     model = model_of(PLAIN, arrays)
