@@ -15,7 +15,7 @@ from convcore.inspection._models import check_model
 from convcore.inspection.watching.calls import Calls, leaves
 from convcore.inspection.watching.fused import FusedCalls
 from convcore.inspection.watching.recipes import Recipe
-from convcore.inspection.watching.selection import Selection
+from convcore.inspection.watching.selection import Selection, onnx_name
 from convcore.inspection.watching.statistics import chosen, statistics
 from convcore.inspection.watching.stream import Stream
 from convcore.inspection.watching.values import Values
@@ -56,8 +56,11 @@ class Capture(Ending, Mapping):
             if "output" in of
             else "outputs are not captured with of='grad': .grad has the gradients"
         )
-        self.output = Values(detach, without=of_outputs)
-        self.grad = Values(detach, without="no gradient came: is backward() called in the block?")
+        no_grads = "no gradient came: is backward() called in the block?"
+        modules = reversed(list(model.named_modules()))  # of nodes of one name the first counts
+        nodes = {onnx_name(each): path for path, each in modules if onnx_name(each)}
+        self.output = Values(detach, of_outputs, nodes)
+        self.grad = Values(detach, no_grads, nodes)
         self.passes = 0
         self.left_out: list[str] = []
         self._detach = detach
@@ -215,7 +218,7 @@ def capture(
     select : str, Module, class, callable, or list of those, optional
         Which calls: globs such as ``"layer1.*"`` (``*`` matches dots too), modules of the net,
         classes such as ``nn.Conv2d``, predicates ``(name, module or function) -> bool``.
-        Default: all.
+        Names of nodes in an ONNX file select them too. Default: all.
     of : 'output', 'grad', or a sequence of both
         Activations, gradients of the same, or both. Gradients are those of backward passes within
         the ``with`` block.

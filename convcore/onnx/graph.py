@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -49,6 +50,15 @@ class Folded(NamedTuple):
     outputs: tuple[str, ...]
 
 
+class _Nodes(dict[str, nn.Module]):
+    """Modules by the names of nodes."""
+
+    def __missing__(self, name: str) -> nn.Module:
+        near = difflib.get_close_matches(str(name), self, 3)
+        shown = ", ".join(map(quoted, near or list(self)[:3]))
+        raise KeyError(f"no node has the name {name!r}; there are {shown}")
+
+
 class Graph(nn.Module):
     """A net made of an ONNX graph.
 
@@ -78,6 +88,8 @@ class Graph(nn.Module):
         The graph's own names, in order.
     optional_names : tuple of str
         Of inputs with a default, which forward takes after the others.
+    nodes : dict of str to Module
+        The nodes' modules by the names that the file has.
     metadata : dict of str to str
         What the model's file says of it besides the graph: classes' names, an author.
     captured_names : tuple of str
@@ -109,6 +121,21 @@ class Graph(nn.Module):
         self.optional_names, self._folded = tuple(optional), tuple(folded)
         self._results = tuple(outputs if results is None else results)
         self.steps = with_releases(steps, self._results)
+
+    @property
+    def nodes(self) -> dict[str, nn.Module]:
+        """The modules of nodes by the names that nodes have in the file.
+
+        Of those in branches, loops and functions too.  A node without a name, or with that of an
+        earlier one, has its module's path.  What was computed when the net was loaded has none.
+        """
+        found = _Nodes()
+        for path, graph in self.named_modules():
+            for name, module in graph.named_children() if isinstance(graph, Graph) else ():
+                own = getattr(module, "onnx_name", "")
+                place = f"{path}.{name}" if path else name
+                found[own if own and own not in found else place] = module
+        return found
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return the graph's output, or a tuple of them.

@@ -16,9 +16,9 @@ class Selection:
     Parameters
     ----------
     given : str, Module, class, callable, a list of those, or None
-        None selects all calls. A glob is compared with the name, with and without its number; its
-        ``*`` matches dots too. A predicate is ``predicate(name, maker)``, of the module or function
-        that was called.
+        None selects all calls. A glob is compared with the name, with and without its number, and
+        with the name that a node has in an ONNX file; its ``*`` matches dots too. A predicate is
+        ``predicate(name, maker)``, of the module or function that was called.
     argument : str
         How errors call it.
     """
@@ -94,13 +94,20 @@ def given_name(glob: str) -> bool:
     return glob != "*"
 
 
+def onnx_name(maker: Any) -> str:
+    """Return the name that a node of a loaded net has in its ONNX file; else an empty text."""
+    return getattr(maker, "onnx_name", "") if hasattr(type(maker), "onnx_name") else ""
+
+
 def _glob(pattern: str) -> Callable[[str, Any], bool]:
     fits = re.compile(fnmatch.translate(pattern)).match
 
     def rule(name: str, maker: Any) -> bool:
         call, bracket, part = name.partition("[")
         base = call.partition(":")[0]
-        return name == pattern or any(map(fits, (name, call, base, f"{base}{bracket}{part}")))
+        own = onnx_name(maker)
+        names = (name, call, base, f"{base}{bracket}{part}", *([own] if own else []))
+        return pattern in (name, own or name) or any(map(fits, names))
 
     return rule
 

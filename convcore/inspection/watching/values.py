@@ -75,10 +75,15 @@ class Values(Mapping):
         Whether tensors are kept outside the graph.
     without : str
         What to say of any name while there are no values at all.
+    others : mapping of str to str
+        Other names that values may be read by: those of nodes in an ONNX file.
     """
 
-    def __init__(self, detach: bool = True, without: str = "") -> None:
+    def __init__(
+        self, detach: bool = True, without: str = "", others: Mapping[str, str] | None = None
+    ) -> None:
         self._detach = detach
+        self._others = others or {}
         self._without = without
         self._found: dict[str, Any] = {}
         self._awaited: dict[str, None] = {}
@@ -128,15 +133,23 @@ class Values(Mapping):
 
     def __getitem__(self, name: str) -> Any:
         try:
-            value = self._found[name]
+            value = self._found[self._own(name)]
         except KeyError:
             near = nearest_of(str(name), self._found)
             why = f"; {self._without}" if self._without and not self._found else near
             raise KeyError(f"{name}{why}") from None
         return value.read(name, self._hold) if isinstance(value, Kept | Recipe) else value
 
+    def _own(self, name: Any) -> Any:
+        """Return the name of a call, which may be given by another name of its module."""
+        if name in self._found or not isinstance(name, str):
+            return name
+        ends = (name[len(other) :] for other in self._others if name.startswith(other))
+        found = (self._others[name.removesuffix(end)] + end for end in ends)
+        return next((each for each in found if each in self._found), name)
+
     def __contains__(self, name: object) -> bool:
-        return name in self._found
+        return self._own(name) in self._found
 
     def __iter__(self) -> Iterator[str]:
         if not self._awaited:
