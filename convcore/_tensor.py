@@ -382,7 +382,10 @@ class Tensor:
     @property
     def data(self) -> Tensor:
         """The same memory outside the graph; backward does not detect changes made through it."""
-        return wrap(self._array)
+        tensor = wrap(self._array)
+        if tensor.is_inference() and not self.is_inference():
+            tensor._counter = [0]
+        return tensor
 
     @data.setter
     def data(self, value: Tensor) -> None:

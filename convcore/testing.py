@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from convcore import _creation, _misnamed
+from convcore._dtype import bfloat16
 from convcore._dtype import dtype as _dtype
 from convcore._dtype import of as dtype_of
+from convcore._limits import finfo
 from convcore._tensor import Tensor, channels_last, wrap
 from convcore.engine.runtime.errstate import quiet
 from convcore.random import fill
@@ -208,16 +210,18 @@ def make_tensor(
     spread = noncontiguous and math.prod(sizes) > 1
     if spread:
         sizes = (*sizes[:-1], 2 * sizes[-1])
-    array = np.empty(sizes, dtype.numpy)
+    array = np.empty(sizes, np.float32 if dtype is bfloat16 else dtype.numpy)
     floating = array.dtype.kind in "fc"
     low, high = _limits(array.dtype, low, high)
     if floating:
         fill.fill_uniform(array, low, high)
     else:
         fill.fill_random(array, math.ceil(low), math.ceil(high))
+    if dtype is bfloat16:
+        array = wrap(array).to(dtype)._array
     array = array[..., 1::2] if spread else array
     if exclude_zero:
-        array[array == 0] = np.finfo(array.dtype).tiny if floating else 1
+        array[array == 0] = finfo(dtype).tiny if floating else 1
     made = wrap(array)
     if memory_format is channels_last:
         made = made.to(memory_format=channels_last)

@@ -90,6 +90,16 @@ def test_make_tensor_draws_what_torch_draws(name, options):
     assert made.stride() == theirs.stride()
 
 
+@pytest.mark.parametrize("options", [{}, {"noncontiguous": True}, {"exclude_zero": True}])
+def test_make_tensor_draws_bfloat16(options):
+    pytest.importorskip("ml_dtypes")
+    made = make_tensor(4, 6, dtype=convcore.bfloat16, device="cpu", low=-2, high=3, **options)
+    assert made.dtype is convcore.bfloat16 and made.shape == (4, 6)
+    assert -2 <= made.float().min() < 0 < made.float().max() <= 3
+    assert made.is_contiguous() is not options.get("noncontiguous", False)
+    assert not options.get("exclude_zero") or (made != 0).all()
+
+
 def test_make_tensor_leaves_out_what_the_dtype_cannot_hold():
     made = make_tensor(99, dtype=convcore.uint8, low=-9, high=3.5)
     assert set(made.tolist()) == {0, 1, 2, 3}

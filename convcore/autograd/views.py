@@ -117,6 +117,9 @@ def _attach(tensor: Tensor, x: Tensor) -> None:
         link.one_of_many = parent.one_of_many
     link.base_fn = link.base._grad_fn
     link.made_by = _INFERENCE if mode.inference else None
+    if not mode.enabled and x._requires_grad and x._counter.__class__ is not Unversioned:
+        # As in PyTorch, a leaf of its own.
+        tensor._requires_grad = tensor._array.dtype.kind in _dtype.INEXACT
     tensor._view = link
     tensor._counter = x._counter
 
@@ -298,21 +301,21 @@ def check_writable(x: Tensor, *others: Any) -> None:
         )
     if not mode.enabled:
         return
-    if x.requires_grad and x._grad_fn is None:
+    link = x._view
+    if x.requires_grad and x._grad_fn is None and (link is None or link.recorded):
         raise _hints.hinted(
             RuntimeError(
                 "a leaf Variable that requires grad is being used in an in-place operation."
             ),
             _hints.graph.LEAF_IN_PLACE,
         )
-    link = x._view
     if link is None:
         return
     base = link.base
     if link.recorded:
         refused = link.one_of_many and needs_history(x, *others)
     else:
-        refused = base._requires_grad or needs_history(*others)
+        refused = base._requires_grad or needs_history(x, *others)
     if refused:
         raise RuntimeError(link.refusal(x, "is being"))
     # The leaf is the base, or a view of it that was made to require gradients.

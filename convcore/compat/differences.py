@@ -21,8 +21,6 @@ DIFFERENCES = {
     "torch.polar": "the gradient is that of the formula for negative sizes too",
     "torch.as_strided_scatter": "the gradient agrees with finite differences",
     "torch.vmap": "a loop over the batch",
-    "torch.no_grad": "a view that is made in it requires no grad; PyTorch's of what requires grad "
-    "says that it does, and gets none",
     "torch.conj": "a copy, not a view: so are `Tensor.mH` and `Tensor.H` of complex tensors",
     "torch.floor_divide": "the gradient is zero, not an error",
     "torch.nextafter": "raises in the backward pass; PyTorch passes the gradient on",

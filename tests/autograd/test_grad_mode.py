@@ -300,6 +300,47 @@ def test_inference_tensors_are_not_saved_for_backward(lib):
         x * inference_tensor(lib)
 
 
+VIEWS = {
+    "view": lambda lib, x: x.view(-1),
+    "index": lambda lib, x: x[0],
+    "transpose": lambda lib, x: x.t(),
+    "split": lambda lib, x: x.split(1)[1],
+    "unbind": lambda lib, x: x.unbind()[0],
+    "expand": lambda lib, x: x[:1].expand(3, 2),
+    "chain": lambda lib, x: x.view(-1)[1:].unsqueeze(0),
+    "as_strided": lambda lib, x: x.as_strided((2,), (1,)),
+    "other dtype": lambda lib, x: lib.view_as_complex(x),
+    "detach": lambda lib, x: x.detach(),
+    "data": lambda lib, x: x.data,
+    "clone": lambda lib, x: x.clone(),
+}
+
+
+@pytest.mark.parametrize("name", ["inference_mode", "no_grad"])
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_views_made_without_recording_require_grad_as_their_base(torch, name, view):
+    told = []
+    for lib in (convcore, torch):
+        leaf = lib.ones(2, 2, requires_grad=True)
+        with getattr(lib, name)():
+            own = lib.ones(2, 2, requires_grad=True)  # in inference_mode an inference tensor
+            found = [view(lib, x) for x in (leaf, leaf * 1, lib.ones(2, 2))]
+        for x in (leaf * 1, leaf.view(2, 2), own):
+            with getattr(lib, name)():
+                found.append(view(lib, x))
+        told.append([(y.requires_grad, y.is_leaf, y.is_inference()) for y in found])
+    assert told[0] == told[1]
+
+
+def test_a_view_made_without_recording_gets_the_gradient_itself():
+    x = convcore.ones(2, requires_grad=True)
+    with convcore.inference_mode():
+        y = x.view(2, 1)
+        assert not x.view(convcore.int32).requires_grad
+    (y * 3).sum().backward()
+    assert x.grad is None and y.grad.tolist() == [[3], [3]]
+
+
 def test_views_made_in_inference_mode_are_not_changed_outside(lib):
     x = lib.ones(3, requires_grad=True) * 1
     with lib.inference_mode():
