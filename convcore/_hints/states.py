@@ -38,8 +38,9 @@ def state_keys(
             f"the module's keys have the prefix {prefix!r}, which the state's have not: "
             f"{{{prefix!r} + key: value for key, value in state_dict.items()}}"
         )
+    found_shapes = {key: shape_of(state.get(key)) for key in unexpected[:200]}
     pairs = [
-        (key, nearest(key, [k for k in unexpected[:200] if shape_of(state[k]) == shapes.get(key)]))
+        (key, nearest(key, [k for k, shape in found_shapes.items() if shape == shapes.get(key)]))
         for key in missing[:3]
     ]
     meant = [f"{found!r} meant to be {key!r}" for key, found in pairs if found]

@@ -107,7 +107,16 @@ class BackwardFunction(Node):
                 wrap(np.zeros(*like)) if grad is None and like is not None else grad
                 for grad, like in zip(grads, self.output_likes, strict=True)
             ]
-        results = self.function.backward(ctx, *grads)
+        function = self.function
+        backward = function.backward
+        if function.vjp is not Function.vjp:
+            if backward is not Function.backward:
+                raise RuntimeError(
+                    "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. "
+                    "You should only implement one of them."
+                )
+            backward = function.vjp
+        results = backward(ctx, *grads)
         if not isinstance(results, tuple):
             results = tuple(results) if isinstance(results, list) else (results,)
         return self._checked(results)
@@ -219,6 +228,8 @@ class Function:
             "You must implement either the backward or vjp method for your custom "
             "autograd.Function to use it with backward mode AD."
         )
+
+    vjp = backward  # PyTorch's other name: a Function defines one of them
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:

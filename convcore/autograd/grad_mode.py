@@ -20,6 +20,7 @@ __all__ = [
     "inference_mode",
     "is_grad_enabled",
     "is_inference_mode_enabled",
+    "is_multithreading_enabled",
     "no_grad",
     "set_grad_enabled",
     "set_multithreading_enabled",
@@ -34,6 +35,7 @@ class _Mode(threading.local):
     ident: int | None = None  # the thread's number, once it was in inference mode
     saved_hooks: tuple = ()  # `saved_tensors_hooks`, the innermost last: autograd/saved.py
     hooks_forbidden: str | None = None  # the error of saved_tensors_hooks, if they are forbidden
+    multithreading = True  # what set_multithreading_enabled was called with
     depth = 0  # backward passes that run, each started by a node of the one before
     traversal: Any = None  # the innermost backward pass that runs: autograd/traversal.py
 
@@ -206,22 +208,29 @@ class set_grad_enabled(_Context):
 
 
 class set_multithreading_enabled(_Context):
-    """Do nothing, as a context manager or a decorator: backward runs in its caller's thread.
+    """Set what `is_multithreading_enabled` returns; as a context manager, until its end.
 
-    Parameters
-    ----------
-    mode : bool
-        Whether PyTorch's backward pass may run in threads of its own.
+    Nothing else changes: the backward pass runs in its caller's thread anyway.
     """
 
     def __init__(self, mode: bool) -> None:
-        self.mode = mode
+        self.mode = bool(mode)
+        self._found = _mode_now().multithreading
+        _mode_now().multithreading = self.mode
 
     def _copy(self) -> set_multithreading_enabled:
-        return self
+        return set_multithreading_enabled(self.mode)
 
     def _enter(self) -> None:
-        pass
+        mode.multithreading = self.mode
+
+    def _back(self) -> tuple:
+        return ((mode.__setattr__, ("multithreading", self._found)),)
+
+
+def is_multithreading_enabled() -> bool:
+    """Return what `set_multithreading_enabled` was called with in this thread; True at first."""
+    return mode.multithreading
 
 
 class inference_mode(_Context):

@@ -60,6 +60,8 @@ class Composed(Optimizer):
             for group in self.param_groups:
                 options = group if differentiable else numbers_of(group)
                 parameters = [p for p in group["params"] if p._grad is not None]
+                if options.get("fused"):
+                    _check_fused(parameters)
                 if len({*parameters}) == len(parameters):
                     self._move(parameters, options)
                 else:  # a parameter listed twice is updated twice
@@ -177,6 +179,15 @@ def as_real(value: Any) -> Any:
 def _like(value: Any, model: Any) -> Any:
     """Return a new value as a complex tensor if the old one, ``model``, was one."""
     return view_as_complex(value) if isinstance(model, Tensor) and model.is_complex() else value
+
+
+def _check_fused(parameters: list[Tensor]) -> None:
+    for p in parameters:
+        if p.is_meta or not p.is_floating_point():
+            raise RuntimeError(
+                "`fused=True` requires all the params to be floating point Tensors of supported "
+                f"devices: ['cpu'] but {p.dtype} and {p.device.type}"
+            )
 
 
 def numbers_of(options: dict[str, Any]) -> dict[str, Any]:

@@ -161,7 +161,7 @@ class _Run:
         state["prev_flat_grad"], state["prev_loss"] = self.grad.clone(), self.loss
         self.direction, before = direction, self.loss
         first = state["n_iter"] == 1
-        scale = min(1.0, 1.0 / float(self.grad.abs().sum())) if first else 1.0
+        scale = 1.0 / max(1.0, float(self.grad.abs().sum())) if first else 1.0
         self.length = scale * self.lr
         slope = float(dot(self.grad, direction))
         if slope > -group["tolerance_change"]:

@@ -883,3 +883,20 @@ def test_a_ctx_that_outlives_its_graph_has_no_tensors(lib):
     Kept.apply(lib.ones(1, requires_grad=True)).backward()
     with pytest.raises(RuntimeError, match="have already been freed"):
         kept[0].saved_tensors  # noqa: B018
+
+
+def test_vjp_is_another_name_of_backward(lib):
+    scale = function(lib, lambda ctx, x: x * 3)
+    scale.vjp = staticmethod(lambda ctx, grad: grad * 3)
+    x = leaf(lib, 1.0, 2.0)
+    scale.apply(x).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
+def test_a_function_has_one_of_the_two(lib):
+    both = function(lib, lambda ctx, x: x * 3, lambda ctx, grad: grad)
+    both.vjp = staticmethod(lambda ctx, grad: grad)
+    with pytest.raises(RuntimeError, match="Implementing both 'backward' and 'vjp'"):
+        both.apply(leaf(lib, 1.0)).backward()
+    with pytest.raises(NotImplementedError, match="either the backward or vjp method"):
+        function(lib, lambda ctx, x: x * 3).apply(leaf(lib, 1.0)).backward()

@@ -257,8 +257,12 @@ def test_backward_runs_in_its_thread_anyway(lib):
     x.register_hook(lambda grad: seen.append(threading.get_ident()))
     with switch(False), switch(True):
         x.sum().backward()
+        assert lib.autograd.is_multithreading_enabled()
     switch(False)(lambda: x.sum().backward())()
+    switch(False)
+    assert not lib.autograd.is_multithreading_enabled()
     switch(True)
+    assert lib.autograd.is_multithreading_enabled()
     assert seen == [threading.get_ident()] * 2
 
 

@@ -43,6 +43,16 @@ def test_bags_of_embeddings_say_which_index_is_in_which(torch, mode, last):
         _functions.embedding_bag(convcore.eye(2), indices, offsets, mode=3)
 
 
+def test_copies_of_views_that_are_no_methods(torch):
+    for library, functions in ((convcore, door), (torch, torch)):
+        x = library.ones(2, dtype=library.complex64)
+        find = functions._fallback if functions is door else functions.__getattribute__
+        copied = find("view_as_real_copy")(x)
+        copied.fill_(3)
+        assert copied.shape == (2, 2) and x.real.tolist() == [1, 1]
+        assert find("view_as_complex_copy")(copied).tolist() == [3 + 3j, 3 + 3j]
+
+
 def test_layers_take_their_arguments_in_the_order_of_torch(torch):
     results = []
     for library, functions in ((convcore, _functions), (torch, torch)):

@@ -1019,3 +1019,33 @@ def test_compile_leaves_a_module_as_it_is():
     net = convcore.nn.Linear(2, 1)
     assert net.compile(mode="reduce-overhead") is None
     assert net(convcore.ones(1, 2)).shape == (1, 1)
+
+
+def test_copying_values_into_a_module_without_any_is_warned_of(lib):
+    layer = lib.nn.Linear(3, 2, device="meta")
+    state = lib.nn.Linear(3, 2).state_dict()
+    with pytest.warns(UserWarning, match="copying from a non-meta parameter") as caught:
+        layer.load_state_dict(state)
+    assert len(caught) == 2
+    layer.load_state_dict(state, assign=True)
+    assert not layer.weight.is_meta
+
+
+def test_keys_that_a_hook_finds_unexpected_are_listed(lib):
+    def hook(module, keys):
+        keys.missing_keys.append("foo")
+        keys.unexpected_keys.append("bar")
+
+    layer = lib.nn.Linear(1, 1)
+    layer.register_load_state_dict_post_hook(hook)
+    with pytest.raises(RuntimeError, match=r'(?s)"bar".*"foo"|"foo".*"bar"'):
+        layer.load_state_dict(layer.state_dict())
+
+
+def test_modules_that_an_older_version_pickled_get_what_they_lack(lib):
+    layer = lib.nn.Sequential(lib.nn.Linear(1, 1))
+    for name in ("_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_backward_pre_hooks"):
+        delattr(layer[0], name)
+    copied = pickle.loads(pickle.dumps(layer))
+    copied.load_state_dict(copied.state_dict())
+    assert copied(lib.ones(1, 1)).shape == (1, 1)

@@ -241,6 +241,17 @@ def test_errors_are_pytorchs(torch, make):
     assert told[0] == told[1]
 
 
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD", "Adagrad"])
+@pytest.mark.parametrize("kind", [{"device": "meta"}, {"dtype": "complex64"}])
+def test_fused_steps_of_what_has_no_values_or_is_complex_are_refused(lib, name, kind):
+    options = {**kind, "dtype": getattr(lib, kind["dtype"])} if "dtype" in kind else kind
+    parameter = lib.ones(2, **options, requires_grad=True)
+    optimizer = getattr(lib.optim, name)([parameter], fused=True)
+    parameter.grad = lib.ones_like(parameter)
+    with pytest.raises(RuntimeError, match="requires all the params to be floating point"):
+        optimizer.step()
+
+
 @pytest.mark.parametrize("make", BAD.values(), ids=BAD)
 def test_bad_options_are_refused(make):
     with pytest.raises((ValueError, RuntimeError)):

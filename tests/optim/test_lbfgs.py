@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import math
 
 import numpy as np
 import pytest
@@ -116,6 +117,18 @@ def test_first_step_down_a_straight_line_is_the_longest(lib):
 
     optimizer.step(closure)
     assert x.item() == 11  # ten times the first length
+
+
+def test_a_step_without_a_gradient_stays(lib):
+    x = lib.ones(2, requires_grad=True)
+    optimizer = lib.optim.LBFGS([x], tolerance_grad=-math.inf)
+
+    def closure():
+        loss = (x * 0).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 0 and x.tolist() == [1, 1]
 
 
 def test_minimum_is_found():

@@ -11,6 +11,9 @@ from convcore import Size as Size
 from convcore import Tensor
 from convcore import device as device
 from convcore import dtype as dtype
+from convcore import is_grad_enabled as is_grad_enabled
+from convcore import is_inference_mode_enabled as is_inference_mode_enabled
+from convcore.autograd import is_multithreading_enabled as _is_multithreading_enabled  # noqa: F401
 from convcore.compat.inert import stand_in
 from convcore.nn.modules._conversion import _parse_to
 from convcore.overrides import DisableTorchFunction as DisableTorchFunction

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from convcore import Tensor, arange
+from convcore.functions import complex_parts
 from convcore.nn import functional as F
 
 __all__ = [
@@ -24,11 +25,10 @@ def of_a_method(name: str) -> Callable | None:
     if name.endswith("_") and hasattr(Tensor, name):
         return lambda input, *args, **kwargs: getattr(input, name)(*args, **kwargs)
     plain = name.removesuffix("_copy")
-    if plain != name and hasattr(Tensor, plain):
-        return lambda input, *args, out=None, **kwargs: _copied(
-            getattr(input, plain)(*args, **kwargs), out
-        )
-    return None
+    found = getattr(Tensor, plain, None) or getattr(complex_parts, plain, None)
+    if plain == name or found is None:
+        return None
+    return lambda input, *args, out=None, **kwargs: _copied(found(input, *args, **kwargs), out)
 
 
 def _copied(result: Any, out: Any = None) -> Any:

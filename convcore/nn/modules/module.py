@@ -371,7 +371,8 @@ class Module(Members, State, Conversion, _misnamed.KeywordHints):
         return module_html(self)
 
     def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state)
+        # Modules that an older version pickled lack what has been added since.
+        self.__dict__.update(vars(Module()) | state)
 
 
 _misnamed.hint_methods("Module", (Members, State, Conversion, Module))
