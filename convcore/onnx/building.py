@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import onnx
@@ -203,7 +203,11 @@ class _Builder:
         }
         rest = [each for position, each in enumerate(inputs) if position not in weights]
         names = [(weights[k][0], value) for k, value in replaceable.items() if k in weights]
-        self._step(name, node, Operation(operator.function, options, weights), rest, names)
+        operation = Operation(operator.function, options, weights)
+        proto = NodeProto(op_type=node.op_type, attribute=self._resolved(node))
+        operation.proto = proto.SerializeToString()
+        operation.opset = self.scope.version(node.domain)
+        self._step(name, node, operation, rest, names)
 
     def _stored(self, node: NodeProto, value: Value) -> None:
         """Note which attribute of a node Constant has its value."""
@@ -251,17 +255,23 @@ class _Builder:
     def _attributes(self, node: NodeProto) -> tuple[dict[str, Any], dict[str, onnx.GraphProto]]:
         """Return a node's attributes as Python values, and those that are graphs."""
         options, graphs = {}, {}
-        for attribute in node.attribute:
-            name = attribute.name
-            if attribute.ref_attr_name:
-                if attribute.ref_attr_name not in self.scope.attributes:
-                    continue
-                attribute = self.scope.attributes[attribute.ref_attr_name]
+        for attribute in self._resolved(node):
             if attribute.type == AttributeProto.GRAPH:
-                graphs[name] = attribute.g
+                graphs[attribute.name] = attribute.g
             else:
-                options[name] = _python_value(attribute, self.scope.constant_of)
+                options[attribute.name] = _python_value(attribute, self.scope.constant_of)
         return options, graphs
+
+    def _resolved(self, node: NodeProto) -> Iterator[AttributeProto]:
+        """Yield a node's attributes; those that refer to a call's as the call has them."""
+        for attribute in node.attribute:
+            if not attribute.ref_attr_name:
+                yield attribute
+            elif attribute.ref_attr_name in self.scope.attributes:
+                given = AttributeProto()
+                given.CopyFrom(self.scope.attributes[attribute.ref_attr_name])
+                given.name = attribute.name
+                yield given
 
 
 def _python_value(

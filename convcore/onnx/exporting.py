@@ -18,9 +18,11 @@ from convcore.inference import OptimizedModule
 from convcore.onnx import axes
 from convcore.onnx.constancy import check_constants
 from convcore.onnx.errors import OnnxError
+from convcore.onnx.graph import Graph
 from convcore.onnx.inputs import Inputs, as_call
 from convcore.onnx.naming import named
 from convcore.onnx.nesting import replaced
+from convcore.onnx.nodes import Operation
 from convcore.onnx.options import check_others
 from convcore.onnx.other_sizes import follow_sizes
 from convcore.onnx.program import ONNXProgram
@@ -65,9 +67,9 @@ def export(
         More arguments of forward, by name.
     input_names, output_names : sequence of str, optional
         Default: the names of forward's arguments, and output; where there are more outputs,
-        numbered from 1 on.
+        numbered from 1 on.  Of a loaded net: those of its file.
     opset_version : int, optional
-        From 13 to 23; default: 17.
+        From 13 to 23; default: that of the loaded nets in it, else 17.
     dynamic_shapes : dict, tuple or list, optional
         Which axes of the inputs may have another size: for each argument of forward, by name or in
         order, a dict of axes or a tuple with an entry for each axis.  A string is an axis' name;
@@ -99,8 +101,9 @@ def export(
     -----
     Sizes of free axes that a net reads are followed through +, -, \\*, // and %; where one becomes
     another number or the turns of a loop, the net is refused.  Where it compares sizes, it goes the
-    way that it goes at those of this run.  Pads are always written out.  Loops are unrolled.  The
-    model is checked by `onnx.checker`.
+    way that it goes at those of this run.  Pads are always written out.  Loops are unrolled.  Nodes
+    of loaded nets are written as the operators that they were, converted to the opset.  The model
+    is checked by `onnx.checker`.
 
     Examples
     --------
@@ -120,6 +123,9 @@ def export(
     _check(model, opset_version, dynamic_shapes, dynamic_axes)
     call = as_call(args, kwargs)
     given, keywords = replaced(call, lambda x: x.detach().clone())  # for the net may change them
+    if isinstance(model, Graph):  # whose forward takes any arguments
+        input_names = input_names or (() if keywords else model.input_names[: len(given)])
+        output_names = output_names or tuple(model.output_names)
     inputs = Inputs(model.forward, given, keywords, input_names)
     values = dict(zip(inputs.names.values(), inputs.tensors(given, keywords), strict=True))
     if both := values.keys() & set(output_names or ()):
@@ -128,7 +134,7 @@ def export(
         free = axes.of_names(dynamic_axes or {}, values)
     else:
         free = axes.of_shapes(dynamic_shapes, inputs.arguments(given, keywords), inputs.names)
-    recorder = Recorder(model, values, _USUAL if opset_version is None else opset_version)
+    recorder = Recorder(model, values, opset_version or _opset_of(model))
     recorder.reserve(output_names or ())
     recorder.sizes_are_free = any(axis > 1 for each in free.values() for axis in each)
     random_state = convcore.get_rng_state()
@@ -177,6 +183,12 @@ def _check(model: Any, opset_version: Any, dynamic_shapes: Any, dynamic_axes: An
         raise TypeError(f"export(): argument 'dynamic_axes' must be dict or None, not {kind}")
     if dynamic_axes is not None and dynamic_shapes is not None:
         raise ValueError("export(): give either dynamic_shapes or dynamic_axes, not both")
+
+
+def _opset_of(model: nn.Module) -> int:
+    """Return the opset of the loaded nets in a model, or the usual one."""
+    found = max((each.opset for each in model.modules() if isinstance(each, Operation)), default=0)
+    return found if _FLOOR <= found <= _NEWEST else _USUAL
 
 
 def _outputs(

@@ -234,7 +234,7 @@ def _call_with(name: str, module: Any, tensors: dict[str, Value], inputs: Sequen
 # What is known of a tensor without its elements.
 _OF_SHAPES = frozenset({"Shape", "Size"})
 # What is not the same each time.
-_RANDOM = frozenset(
+RANDOM = frozenset(
     {
         *("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"),
         *("RandomUniform", "RandomUniformLike"),
@@ -246,7 +246,7 @@ def _gives_static(op_type: str, inputs: Sequence[Value]) -> bool:
     """Return whether what a node computes follows from constants and the shapes of the inputs."""
     if op_type in _OF_SHAPES:
         return True
-    return op_type not in _RANDOM and all(v is None or is_static(v) for v in inputs)
+    return op_type not in RANDOM and all(v is None or is_static(v) for v in inputs)
 
 
 def _mark(values: Iterable[Value]) -> None:

@@ -68,7 +68,16 @@ class Operation(Called):
         The attributes, as keyword arguments.
     weights : dict of int to (str, Parameter)
         By the position of the input that they take; the others are given to `forward`.
+
+    Attributes
+    ----------
+    proto : bytes
+        The node in the file, without names: a part of a protocol buffer would hold all of it.
+    opset : int
     """
+
+    proto = b""
+    opset = 0
 
     def __init__(
         self,
@@ -84,10 +93,14 @@ class Operation(Called):
 
     def forward(self, *inputs: Value) -> Any:
         """Return what the operator computes."""
+        return self.function(*self.values(inputs), **self.options)  # type: ignore[misc]
+
+    def values(self, inputs: Sequence[Value]) -> list[Value]:
+        """Return all that the operator takes: inputs, and weights at their positions."""
         values = list(inputs)
         for position, name in self._slots:
             values.insert(position, getattr(self, name))
-        return self.function(*values, **self.options)  # type: ignore[misc]
+        return values
 
     def _function_of(self, op_type: str) -> Callable[..., Any]:
         return OPERATORS[op_type].function

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+import convcore.onnx.operations  # it enters its translation
 import convcore.onnx.translations  # noqa: F401, it enters them
 from convcore import Tensor, nn
 from convcore._frames import users_frame
@@ -24,8 +25,10 @@ from convcore.kernels.runtime.restoring import restoring, together
 from convcore.nn.modules._hooks import call_hooks, evaluating
 from convcore.nn.utils.rnn import PackedSequence
 from convcore.onnx.errors import OnnxError
+from convcore.onnx.graph import RANDOM
 from convcore.onnx.naming import distinct
 from convcore.onnx.nesting import leaves, tensors_in
+from convcore.onnx.nodes import Operation
 from convcore.onnx.ongoing import exporting
 from convcore.onnx.recurrences import LAYERS
 from convcore.onnx.refusals import NO_TRANSLATION, READ_VALUES, advice_for, reads_values
@@ -249,10 +252,12 @@ class Recorder(TorchFunctionMode):
         with DisableTorchFunction():
             self._origin = self._called(type(module).__name__)
             is_packed = any(isinstance(each, PackedSequence) for each in (*args, *kwargs.values()))
-            if not is_packed and not any(map(self.is_computed, tensors_in((args, kwargs)))):
+            draws = isinstance(module, Operation) and module.op_type in RANDOM
+            given = tensors_in((args, kwargs))
+            if not is_packed and not draws and not any(map(self.is_computed, given)):
                 return
             try:
-                names = translate(self, module, *args, **kwargs)
+                names = translate(self, module, output, *args, **kwargs)
             except OnnxError as error:
                 self._refuse(type(module), str(error))
             self._name_results(tensors_in(output), names)

@@ -1,7 +1,8 @@
 """Recurrent layers and cells as ONNX nodes.
 
 They are translated as a whole: the functions inside, which take all steps, are not seen.  A
-translation takes the recorder, the layer and its arguments, and returns the names of the outputs.
+translation takes the recorder, the layer, what it returned and its arguments, and returns the names
+of the outputs.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
 
 
-def _layer(r: Recorder, layer: Any, input: Any, hx: Any = None) -> list[str]:
+def _layer(r: Recorder, layer: Any, output: Any, input: Any, hx: Any = None) -> list[str]:
     """Return the names of the outputs of all steps, and of the last states."""
     _check(input, 3)
     if layer.proj_size:
@@ -46,7 +47,7 @@ def _layer(r: Recorder, layer: Any, input: Any, hx: Any = None) -> list[str]:
     return [x, *(_joined(r, parts) for parts in zip(*ends, strict=True))]
 
 
-def _cell(r: Recorder, cell: Any, input: Any, hx: Any = None) -> list[str]:
+def _cell(r: Recorder, cell: Any, output: Any, input: Any, hx: Any = None) -> list[str]:
     """Return the names of the states after one step: those of a layer of one step."""
     _check(input, 2)
     kind = next(name for name, own in _CELLS.items() if isinstance(cell, own))

@@ -1,4 +1,4 @@
-"""Loaded nets are trained, and written back into the models that they were made of."""
+"""Loaded nets are trained, written back into their own models, and exported as new ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytest.importorskip("onnxruntime", reason="needs ONNX Runtime")
 import onnx_round_trip as trips  # noqa: E402
 from onnx import TensorProto, external_data_helper, helper, numpy_helper, parser  # noqa: E402
 
-from convcore.onnx import OnnxError, load, save  # noqa: E402
+from convcore.onnx import OnnxError, export, load, save  # noqa: E402
 
 PLAIN = """
 g (float[n, 3, 8, 8] x) => (float[n, 5] y) {
@@ -617,3 +617,109 @@ def test_an_interrupted_save_leaves_the_old_file(tmp_path, rng, monkeypatch):
 
 def _full(descriptor):
     raise OSError(errno.ENOSPC, "no more space")
+
+
+# New models
+
+
+def check_export(net, inputs, folder, **options):
+    """Export a net for inputs, and compare with ONNX Runtime; return the program."""
+    given = {name: convcore.from_numpy(array) for name, array in inputs.items()}
+    program = export(net, (), folder / "new.onnx", kwargs=given, **options)
+    found = trips.by_runtime(folder / "new.onnx", inputs)
+    assert trips.distance(trips.by_net(net, inputs), found) < 1e-5
+    return program
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES.keys() - {"weights in nested branches"}))
+def test_a_loaded_net_of_each_family_is_exported(family, tmp_path, rng):
+    text, shapes, inputs = FAMILIES[family]
+    net = load(model_of(text, arrays_of(shapes, rng)))
+    for parameter in net.parameters():
+        fill(parameter, 0.25)
+    check_export(net, inputs_of(inputs, rng), tmp_path)
+
+
+def test_branches_that_values_choose_are_refused(tmp_path, rng):
+    text, shapes, inputs = FAMILIES["weights in nested branches"]
+    net = load(model_of(text, arrays_of(shapes, rng)))
+    with pytest.raises(OnnxError, match="it reads values that depend on the input"):
+        check_export(net, inputs_of(inputs, rng), tmp_path)
+
+
+OLD = {
+    7: """g (float[n, 3, 4, 4] x) => (float[n, 3] y) {
+        u = Upsample <mode = "nearest", scales = [1.0, 1.0, 2.0, 2.0]> (x)
+        p = Pad <pads = [0, 0, 1, 1, 0, 0, 1, 1], value = 0.5> (u)
+        s = Slice <axes = [2, 3], starts = [1, 1], ends = [-1, 9]> (p)
+        c = Clip <min = -0.5, max = 0.5> (s)
+        r = ReduceMean <axes = [2, 3], keepdims = 1> (c)
+        q = Squeeze <axes = [2, 3]> (r)
+        e = Unsqueeze <axes = [2]> (q)
+        t = Softmax <axis = 1> (e)
+        f = Flatten (t)
+        y, k = TopK <k = 3> (f) }""",
+    11: """g (float[n, 3, 4, 4] x) => (float[n, 2, k] y) {
+        none = Constant <value = float[0] {}> ()
+        twice = Constant <value = float[4] {1, 1, 2, 2}> ()
+        u = Resize <mode = "linear", coordinate_transformation_mode = "half_pixel"> (x, none, twice)
+        a, b = Split <axis = 1, split = [1, 2]> (u)
+        n0 = HardSigmoid (b)
+        s = ReduceSum <axes = [3], keepdims = 0> (n0)
+        y = LogSoftmax <axis = 2> (s) }""",
+}
+
+
+@pytest.mark.parametrize("opset", [None, 13, 17, 23])
+@pytest.mark.parametrize("old", OLD)
+def test_nodes_of_old_opsets_are_written_in_another(old, opset, tmp_path, rng):
+    net = load(model_of(OLD[old], {}, opset=old))
+    inputs = inputs_of({"x": (2, 3, 4, 4)}, rng)
+    program = check_export(net, inputs, tmp_path, opset_version=opset)
+    assert program.model_proto.opset_import[0].version == (opset or 17)
+
+
+def test_free_axes_of_loaded_nets_stay_free(tmp_path, rng):
+    text = """g (float[n, 3, 8, 8] x) => (float[n, k] y) {
+        sizes = Shape <end = 1> (x)
+        rest = Constant <value = int64[1] {-1}> ()
+        shape = Concat <axis = 0> (sizes, rest)
+        h = Reshape (x, shape)
+        s = Softplus (h)
+        y = Mul (s, w) }"""
+    net = load(model_of(text, {"w": np.float32([3])}, opset=19))
+    program = check_export(net, inputs_of(IMAGE, rng), tmp_path, dynamic_shapes={"x": {0: "batch"}})
+    assert program.model_proto.opset_import[0].version == 19
+    assert "x float32[batch, 3, 8, 8] -> y float32[batch, " in repr(program)
+    assert "x float32[2, 3, 8, 8] -> y float32[2, " in repr(
+        export(net, (convcore.rand(2, 3, 8, 8),))
+    )
+    more = convcore.rand(5, 3, 8, 8)
+    convcore.testing.assert_close(program(x=more)[0], net(more))
+
+
+def test_a_loaded_net_with_a_new_head_is_exported(tmp_path, rng):
+    net = load(plain(rng))
+    net.head = nn.Linear(4, 7)
+    check_export(net, inputs_of(IMAGE, rng), tmp_path)
+    longer = nn.Sequential(net, nn.Softmax(1))
+    program = export(longer, (convcore.from_numpy(inputs_of(IMAGE, rng)["x"]),))
+    assert [each.op_type for each in program.model_proto.graph.node][-2:] == ["Softmax", "Identity"]
+
+
+def test_sequences_are_refused_by_their_node(tmp_path, rng):
+    text = """g (float[n, 4] x) => (float[n, 2] y) {
+        i = Constant <value = int64 {1}> ()
+        [parts] s = SplitToSequence <axis = 1, keepdims = 0> (x)
+        y = SequenceAt (s, i) }"""
+    with pytest.raises(OnnxError, match="SplitToSequence of opset 17 in node 'parts' takes or"):
+        check_export(load(model_of(text, {})), inputs_of(ROWS, rng), tmp_path)
+
+
+def test_random_numbers_of_loaded_nets_are_drawn_by_the_model(tmp_path, rng):
+    text = """g (float[2, 4] x) => (float[2, 4] y) {
+        r = RandomNormal <shape = [2, 4]> ()
+        y = Add (x, r) }"""
+    program = export(load(model_of(text, {})), (convcore.zeros(2, 4),))
+    assert program.model_proto.graph.node[0].op_type == "RandomNormal"
+    assert not program(convcore.zeros(2, 4))[0].equal(program(convcore.zeros(2, 4))[0])

@@ -136,7 +136,7 @@ def _rms_norm(
     return result if weight is None else r.node("Mul", [*result, r.name(weight)])
 
 
-def _cross_map(r: Recorder, layer: Any, input: Any) -> list[str]:
+def _cross_map(r: Recorder, layer: Any, output: Any, input: Any) -> list[str]:
     half = (layer.size - 1) // 2
     window, by = 2 * half + 1, layer.alpha / layer.size
     # The running sum of Torch 7 never lets go of the first channel.
