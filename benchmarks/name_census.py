@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from convcore.compat import names
+from convcore._errors import pytorch as names
 
 # Packages that run on convcore under `convcore run`, by the folder that pip installs.
 PACKAGES = (

@@ -212,7 +212,7 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and find misspelt
             return _found(name)
         except Exception as error:
             # An AttributeError would end here: `from convcore import name` hides what it says.
-            if stale := importlib.import_module("convcore._hints.kernels").stale_kernels(error):
+            if stale := importlib.import_module("convcore._errors.hints").stale_kernels(error):
                 raise stale from error
             raise
 
@@ -232,7 +232,7 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and find misspelt
             if name in names:
                 globals().update(names)
                 return names[name]
-        raise importlib.import_module("convcore._misnamed").missing_name("convcore", name)
+        raise importlib.import_module("convcore._errors.names").missing_name("convcore", name)
 
 
 class _Missing:
@@ -244,7 +244,7 @@ class _Missing:
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> None:
         if name.startswith("convcore.") and not name.startswith("convcore.kernels."):
-            importlib.import_module("convcore._misnamed").refuse_module(name)
+            importlib.import_module("convcore._errors.names").refuse_module(name)
 
 
 sys.meta_path.append(_Missing)

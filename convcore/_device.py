@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from convcore import _hints
+from convcore._errors import hinted, hints
 from convcore.kernels.runtime._restoring import Restoring
 
 __all__ = ["device", "get_default_device", "set_default_device"]
@@ -51,11 +51,11 @@ class device(Restoring):
         elif isinstance(type, int) and not isinstance(type, bool):
             raise RuntimeError("Cannot access accelerator device when none is available.")
         elif not isinstance(type, str):
-            raise _hints.hinted(
+            raise hinted(
                 TypeError(
                     f"device() takes a string or a device, but got {type.__class__.__name__}"
                 ),
-                _hints.inputs.of_pytorch(type),
+                hints.of_pytorch(type),
             )
         elif index is None and type not in _TYPES:
             type, index = _parsed(type)
@@ -125,7 +125,7 @@ def check_device(given: Any, layout: Any = None) -> None:
 def unavailable(named: Any) -> RuntimeError:
     """Return the error of a device where no tensor can be."""
     error = RuntimeError(f"device '{named}' is not available: convcore computes on the CPU")
-    return _hints.hinted(error, _hints.inputs.ON_CPU)
+    return hinted(error, hints.ON_CPU)
 
 
 def is_meta(given: Any) -> bool:
@@ -147,12 +147,12 @@ def _parsed(name: str) -> tuple[str, int]:
     if not name:
         raise RuntimeError("Device string must not be empty")
     if found is None or found[1] not in _TYPES:
-        raise _hints.hinted(
+        raise hinted(
             RuntimeError(
                 f"Expected one of {', '.join(_TYPES)} device type at start of device string: "
                 f"{name.partition(':')[0]}"
             ),
-            _hints.inputs.dtype_name(name) or _hints.inputs.ON_CPU,
+            hints.dtype_name(name) or hints.ON_CPU,
         )
     return found[1], int(found[2])
 

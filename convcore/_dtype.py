@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _hints
+from convcore._errors import hinted, hints
 from convcore.engine.runtime.errstate import quiet
 
 __all__ = [
@@ -196,9 +196,9 @@ def as_numpy(kind: Any = None) -> np.dtype:
         return of(np.dtype(kind)).numpy
     if hasattr(kind, "refuse"):  # a name of a dtype that PyTorch has
         kind.refuse()
-    raise _hints.hinted(
+    raise hinted(
         TypeError(f"argument 'dtype' must be torch.dtype, not {type(kind).__name__}"),
-        _hints.inputs.dtype_name(kind) if isinstance(kind, str) else _hints.inputs.of_pytorch(kind),
+        hints.dtype_name(kind) if isinstance(kind, str) else hints.of_pytorch(kind),
     )
 
 

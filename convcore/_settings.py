@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype, _misnamed
+from convcore import _dtype
 from convcore._dtype_names import from_legacy_name
+from convcore._errors.calls import hinting
 from convcore.engine.conv.algorithms.selection import current, select
 
 __all__ = [
@@ -129,7 +130,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     select(matmul=_MATMUL_PRECISIONS[precision])
 
 
-@_misnamed.hinting
+@hinting
 def compile(
     model: Any = None,
     *,

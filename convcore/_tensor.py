@@ -17,10 +17,11 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from convcore import _dtype, _hints, _recording
+from convcore import _dtype, _recording
 from convcore._device import device as _device
 from convcore._dtype_names import from_legacy_name, legacy_name
 from convcore._dtype_names import scalar_name as scalar_name  # families import it from here
+from convcore._errors import hinted, hints
 from convcore._meta import MetaArray
 from convcore._reads import reads
 from convcore._recording import Unversioned, inferring
@@ -483,7 +484,7 @@ class Tensor:
         if self._array.size == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         text = "Boolean value of Tensor with more than one value is ambiguous"
-        raise _hints.hinted(RuntimeError(text), _hints.graph.AMBIGUOUS)
+        raise hinted(RuntimeError(text), hints.AMBIGUOUS)
 
     def __int__(self) -> int:
         return int(self._real_scalar())
@@ -574,7 +575,7 @@ class Tensor:
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
                 "protocol at the moment."
             )
-            raise _hints.hinted(unsupported, _hints.graph.COMPUTED_COPY)
+            raise hinted(unsupported, hints.COMPUTED_COPY)
         tensor = wrap(storages.copied(self._array, memo), type(self))
         memo[id(self)] = tensor
         tensor._requires_grad = self._requires_grad

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent import futures
 from typing import Any, Generic, TypeVar
 
-from convcore import _misnamed
+from convcore._errors import names as _names
 from convcore.engine.runtime.locks import process_lock
 
 __all__ = ["Future", "collect_all", "wait_all"]
@@ -156,4 +156,4 @@ def wait_all(futures: list[Future]) -> list[Any]:
     return [future.wait() for future in collect_all(futures).wait()]
 
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-from convcore import _misnamed
-from convcore._hints import hinted as _hinted
+from convcore._errors import hinted as _hinted
+from convcore._errors import names as _names
 from convcore.serialization.load import load as _load
 
 __all__ = [
@@ -185,4 +185,4 @@ def _entry(folder: Path, name: str) -> Any:
     return function
 
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

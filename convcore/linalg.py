@@ -7,7 +7,7 @@ tensor(5.)
 
 from typing import TYPE_CHECKING
 
-from convcore import _misnamed
+from convcore._errors import names as _names
 from convcore.functions import matmul
 from convcore.functions._support.out import with_out as _with_out
 from convcore.functions.linalg import (
@@ -97,4 +97,4 @@ if not TYPE_CHECKING:  # which would find no misspelt names
         if name not in _WITHOUT
     )
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

@@ -17,7 +17,8 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from convcore import _misnamed, _tensor
+from convcore import _tensor
+from convcore._errors.calls import hint_call
 from convcore._tensor import Tensor
 from convcore.engine.runtime.locks import process_lock
 from convcore.kernels.runtime._restoring import Ending, Restoring
@@ -257,7 +258,7 @@ def _intercepted(function: Callable) -> Callable:
         try:
             return function(*args, **kwargs)
         except TypeError as error:
-            _misnamed.hint_keyword(error, function)
+            hint_call(error, function, args, kwargs)
             raise
 
     # As functools.wraps does, in a fourth of its time; signatures are those of what is wrapped.

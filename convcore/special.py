@@ -5,7 +5,7 @@
 tensor(0.5000)
 """
 
-from convcore import _misnamed
+from convcore._errors import names as _names
 from convcore.functions.angles import sinc
 from convcore.functions.elementwise import erf, exp2, expm1, log1p
 from convcore.functions.elementwise import sigmoid as expit
@@ -84,4 +84,4 @@ __all__ = [
     "zeta",
 ]
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

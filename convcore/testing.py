@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _creation, _misnamed
+from convcore import _creation
 from convcore._dtype import bfloat16
 from convcore._dtype import dtype as _dtype
 from convcore._dtype import of as dtype_of
+from convcore._errors import names as _names
 from convcore._limits import finfo
 from convcore._tensor import Tensor, channels_last, wrap
 from convcore.engine.runtime.errstate import quiet
@@ -248,4 +249,4 @@ def _limits(dtype: np.dtype, low: float | None, high: float | None) -> tuple[flo
     return min(max(low, smallest), end), min(max(high, smallest), end)
 
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

@@ -138,8 +138,8 @@ def is_standard(name: str) -> bool:
 
 @cache
 def pytorchs_names() -> frozenset[str]:
-    """Return PyTorch's public names and modules, as convcore/compat/names.txt lists them."""
-    lines = (CHECKOUT / "convcore/compat/names.txt").read_text("ascii").splitlines()
+    """Return the public names and modules of PyTorch, listed in _errors/pytorch_names.txt."""
+    lines = (CHECKOUT / "convcore/_errors/pytorch_names.txt").read_text("ascii").splitlines()
     listed = [line.split() for line in lines if not line.startswith("#")]
     return frozenset(f"{m}.{name}" for m, *names in listed for name in names) | frozenset(
         name for m, *names in listed if m in ("modules", "private") for name in names

@@ -1,4 +1,4 @@
-"""Hints: an error's text is PyTorch's, and the note below it says what was meant."""
+"""Hints: an error's text is PyTorch's, and its last line says what was meant."""
 
 from __future__ import annotations
 
@@ -21,14 +21,20 @@ from against_torch import same_error
 
 import convcore
 from convcore import inspection, nn, optim
+from convcore._errors import hinted, pytorch
 from convcore.utils.data import DataLoader, Dataset, TensorDataset
 
 
 def hint(action, *args, **kwargs):
-    """Return the note of the error that an action raises; '' if it has none."""
+    """Return the hint of the error that an action raises; '' if it has none."""
     with pytest.raises(Exception) as caught:
         action(*args, **kwargs)
-    return "\n".join(getattr(caught.value, "__notes__", ()))
+    return hints(caught)
+
+
+def hints(caught):
+    _, mark, hint = str(caught.value).partition("\nHint: ")
+    return mark[1:] + hint
 
 
 def zeros(*shape, dtype="float32"):
@@ -412,7 +418,7 @@ def test_what_saves_a_net_is_named():
 
 
 def test_forward_mode_is_told_jvp():
-    from convcore.compat.scope import reason
+    from convcore._errors.scope import reason
 
     assert "autograd.functional.jvp" in reason("torch.autograd.forward_ad.dual_level")
 
@@ -554,12 +560,8 @@ def test_names_of_other_libraries_suggest_pytorchs(room, name, meant):
 def test_unknown_keyword_of_a_function_suggests_one(call, keyword, meant):
     with pytest.raises(TypeError) as caught:
         call(**{keyword: 1})
-    assert re.search(rf"[Dd]id you mean '{meant}'", "\n".join([str(caught.value), *hints(caught)]))
+    assert re.search(rf"[Dd]id you mean '{meant}'", str(caught.value))
     assert not str(caught.value).startswith("_")  # a private name
-
-
-def hints(caught):
-    return getattr(caught.value, "__notes__", [])
 
 
 def test_functions_that_hint_at_keywords_can_be_pickled():
@@ -570,7 +572,7 @@ def test_keywords_of_other_libraries_suggest_pytorchs():
     for name, meant in {"learning_rate": "lr", "epsilon": "eps"}.items():
         with pytest.raises(TypeError) as caught:
             optim.Adam([convcore.zeros(1)], **{name: 0.1})
-        assert f"'{meant}'" in "".join([str(caught.value), *hints(caught)])
+        assert f"'{meant}'" in str(caught.value)
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="Python's own text, without our note")
@@ -583,16 +585,17 @@ def test_keywords_of_other_libraries_suggest_pytorchs():
         (lambda x: nn.ReLU()(inptu=x), "did you mean 'input'"),
         (lambda x: x.sum(dmi=1), "did you mean 'dim'"),
         (lambda x: x.sum().backward(retain=True), "did you mean 'retain_graph'"),
-        (lambda x: convcore.load("net.pt", weight_only=True), "did you mean 'weights_only'"),
+        (lambda x: convcore.load("net.pt", weight_only=True), "Did you mean 'weights_only'"),
         (lambda x: convcore.save(x, "net.pt", metadat={}), "did you mean 'metadata'"),
         (lambda x: nn.Linear(2, 2)(x=x), "it takes input$"),
         (lambda x: convcore.compile(x, mod="fast"), "did you mean 'mode'"),
         (lambda x: convcore.vmap(x, indims=1), "did you mean 'in_dims'"),
-        (lambda x: convcore.onnx.export(nn.ReLU(), x, opset=17), "did you mean 'opset_version'"),
+        (lambda x: convcore.onnx.export(nn.ReLU(), x, opset=17), "Did you mean 'opset_version'"),
     ],
 )
 def test_unknown_keyword_of_a_call_suggests_one(call, meant):
-    assert re.search(meant, hint(call, convcore.zeros(2, 2)))
+    with pytest.raises(TypeError, match=meant):
+        call(convcore.zeros(2, 2))
 
 
 def test_unknown_keyword_inside_a_module_is_not_that_of_the_module():
@@ -730,7 +733,7 @@ def test_a_misspelt_import_says_what_was_meant(module, name, meant):
 def test_an_import_of_what_only_pytorch_has_is_explained():
     with pytest.raises(ImportError) as caught:
         exec("from convcore.special import airy_ai", {})
-    assert "torch.special.airy_ai is missing" in caught.value.__notes__[0]
+    assert "torch.special.airy_ai is missing" in str(caught.value)
 
 
 MISSPELT = {
@@ -747,7 +750,7 @@ def test_misspelt_keywords_of_new_tensors_get_a_hint(name):
     with pytest.raises(TypeError) as caught:
         MISSPELT[name]()
     # Python 3.13 says it in its own text, too.
-    assert "'dtype'" in "".join((str(caught.value), *getattr(caught.value, "__notes__", ())))
+    assert "'dtype'" in str(caught.value)
 
 
 def test_misspelt_keywords_of_backward_get_a_hint():
@@ -769,10 +772,21 @@ def test_warnings_of_backward_and_arrays_name_the_callers_line():
     assert [each.filename for each in caught] == [__file__] * 3
 
 
-def test_hint_is_no_part_of_the_text():
+def test_the_hint_is_the_last_line_of_the_message():
     with pytest.raises(RuntimeError) as caught:
         bool(convcore.zeros(2))
-    assert str(caught.value) == "Boolean value of Tensor with more than one value is ambiguous"
+    text, hint = str(caught.value).split("\n")
+    assert text == "Boolean value of Tensor with more than one value is ambiguous"
+    assert hint.startswith("Hint: use .any() or .all()")
+    copied = pickle.loads(pickle.dumps(caught.value))
+    assert str(copied) == str(caught.value) and not hasattr(caught.value, "__notes__")
+
+
+def test_errors_with_a_message_of_their_own_get_the_hint_as_a_note():
+    error = hinted(hinted(KeyError("a"), "try b"), "try b")
+    assert error.args == ("a",) and error.__notes__ == ["Hint: try b"]
+    missing = hinted(ModuleNotFoundError("no a", name="a"), "try b")
+    assert str(missing) == "no a\nHint: try b" and missing.name == "a"
 
 
 def test_keys_are_meant_where_shapes_agree():
@@ -795,7 +809,10 @@ def test_layers_of_an_optimized_net_are_inside():
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     folder = tmp_path / "no"
-    assert hint(convcore.save, 1, folder / "a.pt") == f"Hint: there is no directory {str(folder)!r}"
+    with pytest.raises(
+        FileNotFoundError, match=re.escape(f"(there is no directory {str(folder)!r})")
+    ):
+        convcore.save(1, folder / "a.pt")
 
 
 @pytest.mark.parametrize(
@@ -836,7 +853,7 @@ def test_a_file_that_is_no_checkpoint_is_named(tmp_path):
 MISPLACED = {
     "an argument twice": (
         lambda: DataLoader([1], [2], batch_size=2),
-        "what stands before the keywords is dataset, batch_size",
+        "the arguments before the keywords are dataset, batch_size",
     ),
     "more than there are": (
         lambda: inspection.capture(nn.Linear(2, 3), "a", "b"),
@@ -918,7 +935,7 @@ def test_methods_of_modules_name_the_keyword_that_was_meant(name, keyword, meant
     net = nn.Sequential(nn.Linear(2, 2))
     with pytest.raises(TypeError, match=rf"^Module\.{name}\(\) .* '{keyword}'") as caught:
         getattr(net, name)(**{keyword: 1})
-    told = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    told = str(caught.value)
     assert re.search(f"[Dd]id you mean '{meant}'", told)
 
 
@@ -987,7 +1004,7 @@ def test_a_failed_call_keeps_nothing_alive(name):
 def test_import_of_a_module_that_is_not_here_is_explained(module, expected):
     with pytest.raises(ModuleNotFoundError, match=r"^No module named 'convcore\.") as caught:
         importlib.import_module(module)
-    assert expected in "".join(hints(caught)) and bool(expected) == bool(hints(caught))
+    assert expected in hints(caught) and bool(expected) == bool(hints(caught))
 
 
 def test_import_of_a_misspelt_module_says_what_was_meant():
@@ -997,14 +1014,14 @@ def test_import_of_a_misspelt_module_says_what_was_meant():
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_each_module_of_pytorchs_is_here_or_its_import_is_explained():
-    lists = importlib.import_module("convcore.compat.names").public()
+    lists = pytorch.public()
     unexplained = set()
     for module in lists["modules"] | lists["private"]:
         with contextlib.suppress(ImportError):
             try:
                 importlib.import_module(module.replace("torch", "convcore", 1))
             except ImportError as error:
-                if not hasattr(error, "__notes__") and "pip install" not in str(error):
+                if "\nHint: " not in str(error) and "pip install" not in str(error):
                     unexplained.add(module)
     assert not unexplained
 
@@ -1042,7 +1059,7 @@ def test_files_opened_as_text_are_told_the_mode(tmp_path):
     convcore.save({"a": convcore.ones(2)}, path)
     with open(path) as file, pytest.raises(TypeError, match="opened in binary mode") as caught:
         convcore.load(file)
-    assert hints(caught) == ["Hint: open it by open(path, 'rb')"]
+    assert hints(caught) == "Hint: open it by open(path, 'rb')"
 
 
 @pytest.mark.parametrize("place", ["cuda", "cuda:0", convcore.device("cuda")])
@@ -1051,7 +1068,7 @@ def test_a_checkpoint_is_put_on_no_device_that_is_not_there(place):
     convcore.save(convcore.ones(2), file)
     with pytest.raises(RuntimeError, match=f"device '{place}' is not available") as caught:
         convcore.load(file, map_location=place)
-    assert hints(caught) == [hint(convcore.ones(2).to, "cuda")]
+    assert hints(caught) == hint(convcore.ones(2).to, "cuda")
     for allowed in ("cpu", convcore.device("cpu"), None, {"cuda:0": "cpu"}, lambda one, _: one):
         assert convcore.load(file, map_location=allowed).tolist() == [1, 1]
 
@@ -1081,5 +1098,6 @@ def test_a_name_from_the_wrong_place_is_told_the_right_one():
 def test_a_module_from_the_wrong_place_is_told_the_right_one(module, expected):
     with pytest.raises(ModuleNotFoundError) as caught:
         importlib.import_module(f"convcore.{module}")
-    assert str(caught.value) == f"No module named 'convcore.{module}'"
-    assert expected in caught.value.__notes__[0]
+    text, hint = str(caught.value).split("\nHint: ")
+    assert text == f"No module named 'convcore.{module}'"
+    assert expected in hint

@@ -19,7 +19,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 TENSORS = " ".join(
     (
         "_tensor _tensor_html _tensor_str _creation _constants _dtype _dtype_names _device",
-        "_frames _hints _limits _misnamed _meta _reads _recording _settings _size _storage _text",
+        "_errors _frames _limits _meta _reads _recording _settings _size _storage _text",
     )
 )
 # From the ground up. A room is a string; where several files make one room, they share the string.
@@ -120,14 +120,30 @@ def nodes(text: str) -> list[ast.AST]:
     return list(ast.walk(ast.parse(text)))
 
 
+# Modules that load what stands above them at its first use, by import_module.
+LOADERS = {("_tensor.py", "convcore.functions"), ("overrides.py", "convcore")}
+
+
+def named_module(argument: ast.expr) -> str:
+    """Return the module that an argument of import_module names, as far as it is written out."""
+    parts = argument.values[:1] if isinstance(argument, ast.JoinedStr) else [argument]
+    literal = parts[0] if parts else None
+    is_text = isinstance(literal, ast.Constant) and isinstance(literal.value, str)
+    return literal.value.rstrip(".") if is_text else ""
+
+
 def python_imports(path: str, text: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, dotted module) for each import, those inside functions too."""
+    """Yield (line, dotted module) for each import, those inside functions and by name too."""
     for node in nodes(text):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             names = [alias.name for alias in node.names]
             for module in modules_of_from(path, node.level, node.module or "", names):
+                yield node.lineno, module
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            module = named_module(node.args[0])
+            if module and (path, module) not in LOADERS:
                 yield node.lineno, module
 
 
@@ -359,6 +375,8 @@ def test_package_has_sources_to_check():
         (upward_imports, "nn/modules/conv.py", "from convcore.optim import SGD"),
         (upward_imports, "_tensor.py", "from convcore.autograd import graph"),
         (upward_imports, "bench/suites.py", "from convcore.cli import main"),
+        (upward_imports, "_errors/names.py", "importlib.import_module('convcore.compat.errors')"),
+        (upward_imports, "_dtype.py", "import_module(f'convcore.functions.{name}')"),
         (upward_imports, "cli/__init__.py", "from convcore import __main__"),
         (upward_imports, "kernels/conv/_im2col.pyx", "from convcore.engine import plan"),
         (upward_imports, "kernels/conv/_im2col.pyx", "    from ...engine import plan"),

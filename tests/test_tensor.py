@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import convcore
+from convcore._errors import without_hint
 from convcore._tensor import wrap
 
 OLDER_NAMES = {
@@ -48,7 +49,7 @@ def test_shape_and_sizes(lib):
 def test_axis_that_is_not_there(lib, name):
     with pytest.raises(IndexError) as error:
         getattr(lib.ones(2, 3), name)(2)
-    assert str(error.value) == (
+    assert without_hint(error.value) == (
         "Dimension out of range (expected to be in range of [-2, 1], but got 2)"
     )
     with pytest.raises(IndexError):
@@ -152,7 +153,9 @@ def test_item_is_a_python_number(lib, dtype, shape):
 def test_item_is_of_one_element(lib, shape, count):
     with pytest.raises(RuntimeError) as error:
         lib.ones(shape).item()
-    assert str(error.value) == f"a Tensor with {count} elements cannot be converted to Scalar"
+    assert (
+        without_hint(error.value) == f"a Tensor with {count} elements cannot be converted to Scalar"
+    )
 
 
 def test_tolist_is_nested(lib):
@@ -180,10 +183,12 @@ def test_numbers_of_one_element(lib):
 def test_truth_of_many_elements_is_ambiguous(lib):
     with pytest.raises(RuntimeError) as error:
         bool(lib.ones(2))
-    assert str(error.value) == "Boolean value of Tensor with more than one value is ambiguous"
+    assert (
+        without_hint(error.value) == "Boolean value of Tensor with more than one value is ambiguous"
+    )
     with pytest.raises(RuntimeError) as error:
         bool(lib.ones(0))
-    assert str(error.value) == "Boolean value of Tensor with no values is ambiguous"
+    assert without_hint(error.value) == "Boolean value of Tensor with no values is ambiguous"
 
 
 def test_index_is_of_one_integer(lib):
@@ -192,7 +197,7 @@ def test_index_is_of_one_integer(lib):
     for x in (lib.tensor(1.0), lib.tensor([1, 2])):
         with pytest.raises(TypeError) as error:
             range(x)
-        assert str(error.value) == (
+        assert without_hint(error.value) == (
             "only integer tensors of a single element can be converted to an index"
         )
 
@@ -247,7 +252,7 @@ def test_numpy_of_what_requires_grad(lib):
     for convert in (lambda: x.numpy(), lambda: np.asarray(x), lambda: (x * 2).numpy()):
         with pytest.raises(RuntimeError) as error:
             convert()
-        assert str(error.value) == (
+        assert without_hint(error.value) == (
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
     assert x.numpy(force=True).tolist() == [1.0, 1.0]

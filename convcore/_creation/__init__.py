@@ -8,7 +8,6 @@ Every function makes an ndarray, and `wrap` makes that a leaf of the graph.  The
 torch.strided, and ``pin_memory`` changes nothing: there is no device to copy to.
 """
 
-from convcore import _misnamed
 from convcore._creation.data import (
     as_tensor,
     asarray,
@@ -38,6 +37,7 @@ from convcore._creation.windows import (
     hann_window,
     kaiser_window,
 )
+from convcore._errors.calls import hint_keywords
 
 __all__ = [
     "BoolTensor",
@@ -75,4 +75,4 @@ __all__ = [
     "zeros_like",
 ]
 
-_misnamed.hint_keywords(__name__)
+hint_keywords(__name__)

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype, _hints
+from convcore import _dtype
 from convcore._creation.arguments import DtypeLike, leaf
 from convcore._device import check_device, is_meta
+from convcore._errors import hinted, hints
 from convcore._meta import MetaArray, meta
 from convcore._storage import UntypedStorage, is_storage
 from convcore._storage import as_tensor as elements
@@ -144,9 +145,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
         name = (
             kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
         )
-        raise _hints.hinted(
-            TypeError(f"expected np.ndarray (got {name})"), _hints.inputs.not_a_tensor(array)
-        )
+        raise hinted(TypeError(f"expected np.ndarray (got {name})"), hints.not_a_tensor(array))
     if not array.flags.writeable:
         _warn_read_only("NumPy array")
     return wrap(_checked_array(array))

@@ -5,7 +5,7 @@ float32, by PyTorch's lists for the CPU; parameters and their gradients stay flo
 scales losses and gradients as PyTorch's does.
 """
 
-from convcore import _misnamed
+from convcore._errors import names as _names
 from convcore.amp.autocast_mode import autocast as autocast
 from convcore.amp.autocast_mode import custom_bwd as custom_bwd
 from convcore.amp.autocast_mode import custom_fwd as custom_fwd
@@ -14,4 +14,4 @@ from convcore.amp.grad_scaler import GradScaler as GradScaler
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

@@ -11,7 +11,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from convcore import _device, _dtype, _misnamed
+from convcore import _device, _dtype
+from convcore._errors.calls import KeywordHints
 from convcore.amp import _casts
 from convcore.autograd.casting import Casting, exchange, here
 from convcore.autograd.grad_mode import Uncalled
@@ -43,7 +44,7 @@ _UNSUPPORTED = (
 )
 
 
-class autocast(_misnamed.KeywordHints, Casting, metaclass=Uncalled):
+class autocast(KeywordHints, Casting, metaclass=Uncalled):
     """Mixed precision: a context, or decorator, in which functions choose their dtype.
 
     Convolutions, linear layers and matrix products cast float32 operands to the lower precision,

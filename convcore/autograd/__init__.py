@@ -42,7 +42,7 @@ Also: functional.py (Jacobians, Hessians), gradcheck.py (finite differences), an
 
 from typing import Any
 
-from convcore import _misnamed
+from convcore._errors import names as _names
 from convcore._tensor import Tensor
 from convcore.autograd import anomaly_mode, function, functional, grad_mode, graph
 from convcore.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
@@ -109,4 +109,4 @@ class Variable(metaclass=_VariableMeta):
         return tensor
 
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _hints, _misnamed
 from convcore._dtype import FLOATING, INEXACT, of
+from convcore._errors import hinted, hints
+from convcore._errors.calls import hinting
 from convcore._recording import mode
 from convcore._size import Size
 from convcore._tensor import Tensor, wrap
@@ -21,7 +22,7 @@ from convcore.autograd.traversal import Traversal
 Tensors = Tensor | Sequence[Tensor]
 
 
-@_misnamed.hinting
+@hinting
 def backward(
     tensors: Tensors,
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
@@ -83,7 +84,7 @@ _CYCLE = (
 )
 
 
-@_misnamed.hinting
+@hinting
 def grad(
     outputs: Tensors,
     inputs: Tensors,
@@ -188,9 +189,9 @@ def _as_tuple(tensors: Tensors) -> tuple[Tensor, ...]:
 def _check_inputs(inputs: Sequence[Tensor]) -> None:
     for tensor in inputs:
         if isinstance(tensor, Tensor) and not tensor.requires_grad:
-            raise _hints.hinted(
+            raise hinted(
                 RuntimeError("One of the differentiated Tensors does not require grad"),
-                _hints.graph.NOT_RECORDED,
+                hints.NOT_RECORDED,
             )
 
 
@@ -201,11 +202,11 @@ def _edges(roots: Sequence[Tensor]) -> list[Edge]:
             edges.append(edge(root))
             continue
         if not root.requires_grad:
-            raise _hints.hinted(
+            raise hinted(
                 RuntimeError(
                     f"element {number} of tensors does not require grad and does not have a grad_fn"
                 ),
-                _hints.graph.no_graph(root._array.dtype.kind in INEXACT, mode.enabled),
+                hints.no_graph(root._array.dtype.kind in INEXACT, mode.enabled),
             )
         edges.append((root._grad_fn or accumulator(root), root._output_nr))
     return edges
@@ -236,9 +237,9 @@ def _checked_grad(number: int, root: Tensor, gradient: Any) -> Tensor:
     shape, dtype = like
     if gradient is None:
         if math.prod(shape) != 1:
-            raise _hints.hinted(
+            raise hinted(
                 RuntimeError("grad can be implicitly created only for scalar outputs"),
-                _hints.graph.NOT_SCALAR,
+                hints.NOT_SCALAR,
             )
         if dtype.kind not in FLOATING:
             raise RuntimeError(

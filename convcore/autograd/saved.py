@@ -13,8 +13,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from convcore import _hints
 from convcore._dtype_names import scalar_name
+from convcore._errors import hinted, hints
 from convcore._recording import Unversioned
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import mode
@@ -217,7 +217,7 @@ def _modified(tensor: Tensor, maker: Any, output_nr: int, version: int) -> Runti
         "to find the operation that failed to compute its gradient, with "
         "torch.autograd.set_detect_anomaly(True, check_nan=False)."
     )
-    return _hints.hinted(error, _hints.graph.MODIFIED)
+    return hinted(error, hints.MODIFIED)
 
 
 class saved_tensors_hooks(Restoring):

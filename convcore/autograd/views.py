@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype, _hints
+from convcore import _dtype
 from convcore._dtype_names import scalar_name
+from convcore._errors import hinted, hints
 from convcore._meta import MetaArray
 from convcore._recording import Unversioned
 from convcore._tensor import Tensor, wrap
@@ -303,11 +304,11 @@ def check_writable(x: Tensor, *others: Any) -> None:
         return
     link = x._view
     if x.requires_grad and x._grad_fn is None and (link is None or link.recorded):
-        raise _hints.hinted(
+        raise hinted(
             RuntimeError(
                 "a leaf Variable that requires grad is being used in an in-place operation."
             ),
-            _hints.graph.LEAF_IN_PLACE,
+            hints.LEAF_IN_PLACE,
         )
     if link is None:
         return
@@ -320,12 +321,12 @@ def check_writable(x: Tensor, *others: Any) -> None:
         raise RuntimeError(link.refusal(x, "is being"))
     # The leaf is the base, or a view of it that was made to require gradients.
     if link.recorded and base._grad_fn is None and (base._requires_grad or x.requires_grad):
-        raise _hints.hinted(
+        raise hinted(
             RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place "
                 "operation."
             ),
-            _hints.graph.LEAF_IN_PLACE,
+            hints.LEAF_IN_PLACE,
         )
     if needs_history(x, *others) and (may_overlap(array) or may_overlap(base._array)):
         raise RuntimeError(_SHARED_ELEMENTS)

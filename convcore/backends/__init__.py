@@ -14,8 +14,9 @@ from contextlib import AbstractContextManager
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
-from convcore import _misnamed
-from convcore._hints import hinted, nearest
+from convcore._errors import calls as _calls
+from convcore._errors import hinted, nearest
+from convcore._errors import names as _names
 from convcore.backends import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp
 from convcore.engine.conv.algorithms import NAMES
 from convcore.engine.conv.algorithms.selection import current, select, selected
@@ -162,7 +163,7 @@ class _Convolutions:
         )
 
 
-_misnamed.hint_methods("backends.conv", (_Convolutions,))
+_calls.hint_methods("backends.conv", (_Convolutions,))
 conv = _Convolutions()
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

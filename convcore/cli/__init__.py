@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 
 import convcore
-from convcore._hints.kernels import stale_kernels
+from convcore._errors.hints import stale_kernels
 from convcore.cli import bench, completion, demo, info, plan, verify
 from convcore.cli.errors import UsageError, is_of_setting, lacking
 from convcore.cli.models import inspect, run_model, summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from convcore._hints import nearest
+from convcore._errors import nearest
 from convcore.cli.machine import LEVELS, cpu_level
 
 # OpenBLAS's names of its kernels, by the newest instruction set that they use.

@@ -19,7 +19,8 @@ from importlib.machinery import ModuleSpec
 from typing import Any, ClassVar
 
 from convcore import overrides
-from convcore.compat import children, errors, hidden, inert, names
+from convcore._errors import missing, pytorch
+from convcore.compat import children, hidden, inert
 from convcore.engine.runtime.locks import process_lock
 
 # Where classes live that PyTorch shows by shorter names: str(type(x)) is "<class 'torch.Tensor'>".
@@ -65,13 +66,13 @@ class Facade(types.ModuleType):
         if found is not None:
             return self._kept(name, found)
         try:
-            if (names.is_module(path) or real(path)) and find(path):
+            if (pytorch.is_module(path) or real(path)) and find(path):
                 return self._below(name, path)
-        except errors.MissingModuleError as error:  # of a package that it needs
-            raise errors.MissingAttributeError(str(error), name=name) from error
+        except missing.MissingModuleError as error:  # of a package that it needs
+            raise missing.MissingAttributeError(str(error), name=name) from None
         if inert.has_stand_in(path):
             return self._kept(name, inert.stand_in(path))
-        raise errors.missing_attribute(self.__name__, name)
+        raise missing.missing_attribute(self.__name__, name)
 
     def _kept(self, name: str, value: Any) -> Any:
         """Return a value as PyTorch's programs shall see it, and keep it if it will not change."""
@@ -126,7 +127,7 @@ def _is_shown(source: types.ModuleType, name: str, module: types.ModuleType) -> 
         return True
     # One of another place, under its own name: F.grad is nn.grad.
     path = module.__name__.replace("convcore", "torch", 1)
-    return path.endswith(f".{name}") and names.is_module(path)
+    return path.endswith(f".{name}") and pytorch.is_module(path)
 
 
 def fallback(sources: Sequence[types.ModuleType], name: str) -> Any:
@@ -146,20 +147,20 @@ def _of_other_file(module: str, name: str) -> type | None:
 def find(path: str) -> list[types.ModuleType]:
     """Return the modules that stand for a module `torch.X`; none if there is no such module."""
     return _imported(real(path)) or (
-        [types.ModuleType(path, errors.explain(path))] if inert.has_stand_in(path) else []
+        [types.ModuleType(path, missing.explain(path))] if inert.has_stand_in(path) else []
     )
 
 
 def _imported(modules: Sequence[str]) -> list[types.ModuleType]:
     """Import modules, less those whose package is not installed if there are others."""
-    found, missing = [], None
+    found, failed = [], None
     for name in modules:
         try:
             found.append(importlib.import_module(name))
         except ModuleNotFoundError as error:
-            missing = error
-    if missing is not None and not found:
-        raise errors.MissingModuleError(str(missing), name=missing.name) from missing
+            failed = error
+    if failed is not None and not found:
+        raise missing.MissingModuleError(str(failed), name=failed.name) from None
     return found
 
 
@@ -185,7 +186,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return None
         sources = find(fullname)
         if not sources:
-            raise errors.missing_module(fullname)
+            raise missing.missing_module(fullname)
         return ModuleSpec(fullname, self, is_package=True, loader_state=sources)
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:

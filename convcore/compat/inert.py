@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from convcore.compat import errors, names
+from convcore._errors import missing, pytorch
 
 # Modules that exist only so far: every name in them, and every module below them, is a stand-in.
 # PyTorch's private ones are too.
@@ -55,14 +55,14 @@ _ANSWERS = {
 
 def is_inert(path: str) -> bool:
     """Return whether a module is one of the stand-ins, or below one."""
-    if ".".join(path.split(".")[:2]) in names.public()["private"]:
+    if ".".join(path.split(".")[:2]) in pytorch.public()["private"]:
         return True
     return any(path == name or path.startswith(f"{name}.") for name in MODULES)
 
 
 def has_stand_in(path: str) -> bool:
     """Return whether packages may import a name that is out of scope."""
-    return path in NAMES or (is_inert(path) and not names.is_unknown(path))
+    return path in NAMES or (is_inert(path) and not pytorch.is_unknown(path))
 
 
 class Inert(type):
@@ -85,11 +85,11 @@ class Inert(type):
             return stand_in(f"{cls._path}()")
         if cls.__name__ in _ANSWERS:
             return _ANSWERS[cls.__name__]
-        raise errors.not_usable(cls._path)
+        raise missing.not_usable(cls._path)
 
     def refuse(cls) -> NoReturn:
         """Raise the error of a dtype's stand-in that is used."""
-        raise errors.not_usable(cls._path)
+        raise missing.not_usable(cls._path)
 
     def __enter__(cls) -> Any:
         return cls
@@ -103,7 +103,7 @@ class Inert(type):
 
     def __iter__(cls) -> NoReturn:
         """Raise `NotUsableError`: `__getitem__` alone would make Python iterate without end."""
-        raise errors.not_usable(cls._path)
+        raise missing.not_usable(cls._path)
 
     def __or__(cls, other: Any) -> Any:
         return Any
@@ -125,6 +125,6 @@ def _init(path: str) -> Any:
 
     def __init__(self: object, *args: Any, **kwargs: Any) -> None:
         if args or kwargs:
-            raise errors.NotUsableError(errors.explain(path))
+            raise missing.NotUsableError(missing.explain(path))
 
     return __init__

@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from convcore.compat import names, scope
+from convcore._errors import pytorch, scope
 from convcore.compat.differences import DIFFERENCES
 from convcore.compat.door import fallback, real
 
@@ -30,7 +30,7 @@ STATUSES = ("here", "convcore run", "differs", "missing", "out of scope")
 _HEAD = f"""\
 # PyTorch's names
 
-Each public name of PyTorch {names.VERSION}, module by module: what convcore has, what differs and
+Each public name of PyTorch {pytorch.VERSION}, module by module: what convcore has, what differs and
 how, what is missing and what to use instead, and what is out of scope and why.  Some names are
 there for unmodified programs, under `convcore run`, and not in `import convcore as torch`: older
 ones, and those that programs only ask about.  Look a name up with the browser's search in the
@@ -72,7 +72,7 @@ def _is_own(module: str, name: str) -> bool:
 def sorted_out(module: str) -> dict[str, list[str]]:
     """Return a module's names by status, of `STATUSES`."""
     found: dict[str, list[str]] = {status: [] for status in STATUSES}
-    for name in sorted(names.public()[module]):
+    for name in sorted(pytorch.public()[module]):
         path = f"{module}.{name}"
         if is_here(module, name):
             status = "here" if _is_own(module, name) else "convcore run"

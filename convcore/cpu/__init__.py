@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from convcore import _misnamed
 from convcore._device import check_device as _check_device
+from convcore._errors import names as _names
 from convcore.cpu import amp as amp
 
 __all__ = [
@@ -58,4 +58,4 @@ def synchronize(device: Any = None) -> None:
     """Do nothing: every call is finished when it returns."""
 
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

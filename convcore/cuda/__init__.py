@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from convcore import _misnamed
 from convcore._device import check_device as _check_device
+from convcore._errors import names as _names
 from convcore.cuda import amp as amp
 
 __all__ = [
@@ -118,4 +118,4 @@ def synchronize(device: Any = None) -> NoReturn:
 current_device = init
 get_device_name = get_device_properties = synchronize
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

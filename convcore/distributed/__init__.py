@@ -11,7 +11,7 @@ was killed. buffers.py has tensors as MPI sees them, buckets.py many gradients a
 how these are reduced in fewer bytes; _mpi.py MPI itself, alone.py what one process has instead.
 """
 
-from convcore import _misnamed
+from convcore._errors import names as _names
 from convcore.distributed.buckets import GradBucket as GradBucket
 from convcore.distributed.collectives import *
 from convcore.distributed.collectives import __all__ as _collectives
@@ -31,4 +31,4 @@ __all__ += _exchanges
 __all__ += _group
 __all__ += _messages
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

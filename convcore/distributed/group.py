@@ -10,8 +10,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
-from convcore import _misnamed
-from convcore._hints import hinted
+from convcore._errors import hinted
+from convcore._errors import names as _names
 from convcore.distributed import _mpi, faults
 from convcore.distributed.agreement import Agreement
 from convcore.distributed.alone import Alone
@@ -446,4 +446,4 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         if name == "WORLD":  # PyTorch's name of the default group, None without one
             return _State.group
-        raise _misnamed.missing_name(__name__, name)
+        raise _names.missing_name(__name__, name)

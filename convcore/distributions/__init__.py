@@ -8,7 +8,7 @@ parameters, of gamma, beta and Dirichlet numbers implicit ones (Figurnov et al.,
 tensor(0.5623)
 """
 
-from convcore import _misnamed
+from convcore._errors import names as _names
 from convcore.distributions import constraints, transforms
 from convcore.distributions.bernoulli import Bernoulli
 from convcore.distributions.beta import Beta
@@ -77,4 +77,4 @@ __all__ = [
     "transforms",
 ]
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

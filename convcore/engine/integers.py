@@ -22,6 +22,15 @@ def as_int(value: Any) -> int:
     return operator.index(value)
 
 
+def is_int(value: Any) -> bool:
+    """Return whether a value is an int, or stands for one, as a tensor of one int."""
+    try:
+        as_int(value)
+    except TypeError:
+        return False
+    return True
+
+
 def as_ints(values: Iterable[Any]) -> tuple[int, ...]:
     """Return several values as ints; as in PyTorch, only the first may not be a bool."""
     values = tuple(values)

@@ -4,7 +4,8 @@ Derivatives are taken by backward passes, and `vmap` is a loop over the batch: t
 of PyTorch's, the speed is that of the loop.
 """
 
-from convcore import _misnamed
+from convcore._errors import calls as _calls
+from convcore._errors import names as _names
 from convcore.func._derivatives import grad, grad_and_value
 from convcore.func._modules import (
     functional_call,
@@ -22,6 +23,6 @@ __all__ = [
     "vmap",
 ]
 
-_misnamed.hint_keywords(__name__)
+_calls.hint_keywords(__name__)
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

@@ -6,9 +6,9 @@ same functions, so that it can be differentiated again.  _bind.py hangs them on 
 
 from typing import TYPE_CHECKING
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor
 from convcore.functions import _bind
-from convcore.functions._support.naming import names_arguments
 from convcore.functions._support.out import NAMES, with_out
 from convcore.functions.activation import *
 from convcore.functions.angles import *

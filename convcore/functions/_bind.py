@@ -11,7 +11,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from convcore import _misnamed
+from convcore._errors.calls import hinting
 from convcore._tensor import Tensor
 from convcore.autograd import differentiate, hooks, traversal
 from convcore.functions import _not_here, arithmetic
@@ -28,7 +28,7 @@ _NAMES = (
 FAMILIES = [importlib.import_module(f"convcore.functions.{name}") for name in _NAMES]
 
 
-@_misnamed.hinting
+@hinting
 def backward(
     self: Tensor,
     gradient: Tensor | None = None,

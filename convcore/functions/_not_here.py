@@ -8,12 +8,11 @@ slow every call down: Python keeps no fast path to the attributes of a class tha
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from convcore._hints import hinted
+from convcore._errors import hinted
 from convcore._tensor import Tensor
 
 # tests/functions/test_not_here.py compares them with PyTorch's.
@@ -52,9 +51,9 @@ class NotHere:
         self._name = name
 
     def __get__(self, tensor: Any, owner: type) -> NoReturn:
-        # By its name, for it stands above: its lists are read when something is missing.
-        errors: Any = importlib.import_module("convcore.compat.errors")
-        raise errors.missing_attribute("torch.Tensor", self._name)
+        from convcore._errors.missing import missing_attribute  # its tables are read when needed
+
+        raise missing_attribute("torch.Tensor", self._name)
 
 
 class OfArrays(NotHere):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
@@ -23,7 +24,6 @@ from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.dispatch import backward_of, compiled, flat_in, of_each
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import forward_only, in_place
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import _number, add, div, mul, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, square, tanh

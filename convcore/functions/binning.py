@@ -11,13 +11,13 @@ import numpy as np
 from convcore._creation.arguments import checked_int
 from convcore._dtype import common
 from convcore._dtype_names import C_NAMES, scalar_name
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record_without_derivative
 from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_arguments, check_kind, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions._support.naming import names_arguments
 from convcore.functions._support.sorting import sortable
 from convcore.functions.arithmetic import operand
 from convcore.functions.in_float32 import in_float32

@@ -9,6 +9,7 @@ import numpy as np
 
 from convcore._creation.arguments import checked_number
 from convcore._dtype import common, number_dtype
+from convcore._errors.calls import names_arguments
 from convcore._meta import NoValuesError, of_elements
 from convcore._reads import reads
 from convcore._tensor import Tensor, scalar_name, wrap
@@ -18,7 +19,6 @@ from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
-from convcore.functions._support.naming import names_arguments
 from convcore.functions._support.sorting import sortable
 from convcore.functions.arithmetic import operand
 from convcore.functions.broadcast import broadcast_shape, joint_shape

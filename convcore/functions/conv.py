@@ -16,7 +16,6 @@ import numpy as np
 
 from convcore import engine
 from convcore._tensor import Tensor, wrap
-from convcore.autograd.casting import here
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.conv.epilogue import Activation
@@ -24,7 +23,7 @@ from convcore.engine.geometry import Steps, make_geometry, per_axis
 from convcore.engine.runtime.casts import astype
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.axes import expand_to
-from convcore.functions._support.conv_errors import ConvError, conv_error
+from convcore.functions._support.conv_checks import ConvError, check_operands, conv_error
 from convcore.functions._support.dispatch import flat_in, later_place_of
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, conj, mul
@@ -53,13 +52,14 @@ Fused = tuple[Activation, Callable[[Tensor, Tensor], Tensor]]
 def _conv_transpose(
     rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, output_padding: Any, steps: Steps
 ) -> Tensor:
+    check_operands("conv_transpose", rank, input, weight, bias, steps, output_padding)
     try:
-        if _is_batched(rank, input, weight, bias):
+        if input._array.ndim == rank + 2:
             return _transposed(input, weight, bias, output_padding, steps)
         return squeeze(_transposed(unsqueeze(input, 0), weight, bias, output_padding, steps), 0)
     except ConvError as error:
-        function, others = f"conv_transpose{rank}d", {"output_padding": output_padding}
-        raise conv_error(error.cause, function, input, weight, bias, steps, **others) from None
+        function, cause = f"conv_transpose{rank}d", error.cause
+        raise conv_error(function, cause, input, weight, bias, steps, output_padding) from None
 
 
 def conv1d(
@@ -258,24 +258,22 @@ def convolution(
 ) -> Tensor:
     """Return a convolution over ``rank`` axes, or its activation where one is ``fused``."""
     padding = steps.padding
+    check_operands("conv", rank, input, weight, bias, steps)
     try:
         if padding.__class__ is str and padding == "same":
-            input, steps = _with_symmetric_padding(rank, input, weight, bias, steps)
-        if _is_batched(rank, input, weight, bias):
+            input, steps = _with_symmetric_padding(rank, input, weight, steps)
+        if input._array.ndim == rank + 2:
             return _forward(input, weight, bias, steps, fused)
         return squeeze(_forward(unsqueeze(input, 0), weight, bias, steps, fused), 0)
     except ConvError as error:
-        raise conv_error(error.cause, f"conv{rank}d", input, weight, bias, steps) from None
+        raise conv_error(f"conv{rank}d", error.cause, input, weight, bias, steps) from None
 
 
-def _with_symmetric_padding(
-    rank: int, x: Tensor, w: Tensor, bias: Tensor | None, steps: Steps
-) -> tuple[Tensor, Steps]:
+def _with_symmetric_padding(rank: int, x: Tensor, w: Tensor, steps: Steps) -> tuple[Tensor, Steps]:
     """Return input and steps for 'same' with equal padding on both sides.
 
     Of an odd total, one zero is first appended to the input, as in PyTorch, where hooks see it.
     """
-    _is_batched(rank, x, w, bias)
     strides, dilations = _per_axis(rank, stride=steps.stride, dilation=steps.dilation)
     if strides != (1,) * rank:
         return x, steps  # which the engine refuses
@@ -295,22 +293,6 @@ def _per_axis(rank: int, **values: Any) -> list[tuple[int, ...]]:
         ]
     except (TypeError, ValueError) as cause:
         raise ConvError(cause) from None
-
-
-def _is_batched(rank: int, input: Any, weight: Any, bias: Any) -> bool:
-    """Return whether the input has an axis of images; an error where the ranks cannot be right."""
-    if (
-        not isinstance(input, Tensor)
-        or not isinstance(weight, Tensor)
-        or not (bias is None or isinstance(bias, Tensor))
-    ):
-        raise ConvError(TypeError("input, weight and bias must be tensors"))
-    ndim = input._array.ndim
-    if input._array.dtype.char == "E" != weight._array.dtype.char and not here.inside:
-        raise ConvError(TypeError("autocast alone leaves weights as they are"))
-    if weight._array.ndim != rank + 2 or not rank < ndim <= rank + 2:
-        raise ConvError(ValueError("input or weight has another number of axes"))
-    return ndim == rank + 2
 
 
 class _Kernel(NamedTuple):
@@ -573,12 +555,12 @@ def gradient_by_input(
 ) -> Tensor:
     """Return the gradient of a convolution by its input of shape ``input_size``."""
     sizes = tuple(input_size)
+    check_operands("conv", rank, grad_output, weight, None, steps)
     try:
-        _is_batched(rank, grad_output, weight, None)
         _check_shapes(rank, sizes, weight._array.shape, grad_output._array.shape, steps.groups)
         return _input_grad(grad_output, weight, sizes[2:], steps)
     except ConvError as error:
-        raise conv_error(error.cause, f"conv{rank}d", grad_output, weight, None, steps) from None
+        raise conv_error(f"conv{rank}d", error.cause, grad_output, weight, None, steps) from None
 
 
 def gradient_by_weight(
@@ -586,13 +568,13 @@ def gradient_by_weight(
 ) -> Tensor:
     """Return the gradient of a convolution by its weight of shape ``weight_size``."""
     sizes = tuple(weight_size)
+    check_operands("conv", rank, input, grad_output, None, steps)
     try:
-        _is_batched(rank, input, grad_output, None)
         _check_shapes(rank, input._array.shape, sizes, grad_output._array.shape, steps.groups)
         kernel = _Kernel(sizes[2:], input._array.dtype)
         return _weight_grad(input, grad_output, kernel, steps)
     except ConvError as error:
-        raise conv_error(error.cause, f"conv{rank}d", input, grad_output, None, steps) from None
+        raise conv_error(f"conv{rank}d", error.cause, input, grad_output, None, steps) from None
 
 
 def _check_shapes(

@@ -17,6 +17,7 @@ from convcore._creation.arguments import checked_number, element
 from convcore._creation.memory import check_format, empty_array, empty_preserving
 from convcore._device import check_device, is_meta, unavailable
 from convcore._device import device as _device
+from convcore._errors.calls import names_arguments
 from convcore._meta import MetaArray, meta
 from convcore._tensor import (
     Tensor,
@@ -32,7 +33,6 @@ from convcore.autograd.views import check_fits, write
 from convcore.engine.runtime import casts
 from convcore.functions._support.arguments import check_optional, check_tensor
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.broadcast import broadcast_shape, fit
 from convcore.functions.piecewise import zeros_like
 

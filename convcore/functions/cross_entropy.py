@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _hints
 from convcore._creation.arguments import checked_int
 from convcore._dtype import FLOATING
+from convcore._errors import hinted, hints
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
@@ -95,7 +95,7 @@ def _class_loss(
     except IndexError as error:
         count = x.shape[nll.class_axis(x.shape)]
         outside = (classes != ignore_index) & ((classes < 0) | (classes >= count))
-        _hints.hinted(error, _hints.losses.class_range(int(classes[outside][0]), count))
+        hinted(error, hints.class_range(int(classes[outside][0]), count))
         raise
     divisor = total if reduction == "mean" else 1.0
     if reduction == "mean":
@@ -145,9 +145,9 @@ def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None
         raise _size_error(shape, given)
     if target._array.dtype not in (np.int64, np.uint8):
         found = scalar_name(target._array.dtype)
-        raise _hints.hinted(
+        raise hinted(
             RuntimeError(f"expected target dtype to be Long or Byte, but got {found}"),
-            _hints.losses.class_dtype(shape, given, target._array.dtype.kind == "f"),
+            hints.class_dtype(shape, given, target._array.dtype.kind == "f"),
         )
     if len(shape) == 1 and len(given) == 1 and given[0] != 1:
         raise ValueError(
@@ -165,7 +165,7 @@ def _size_error(shape: tuple[int, ...], given: tuple[int, ...]) -> Exception:
         error = ValueError(
             f"Expected input batch_size ({shape[0]}) to match target batch_size ({batch})."
         )
-        return _hints.hinted(error, _hints.losses.batch_size(shape, batch))
+        return hinted(error, hints.BATCH_SIZE.format(list(shape), batch))
     expected = [shape[0], *shape[2:]]
     if len(shape) == 2:
         text = "0D or 1D target tensor expected, multi-target not supported"
@@ -178,7 +178,7 @@ def _size_error(shape: tuple[int, ...], given: tuple[int, ...]) -> Exception:
         )
     else:
         text = f"size mismatch (got input: {list(shape)} , target: {list(given)}"
-    return _hints.hinted(RuntimeError(text), _hints.losses.class_shape(shape, given))
+    return hinted(RuntimeError(text), hints.class_shape(shape, given))
 
 
 def _check_class_weights(prefix: str, shape: tuple[int, ...], weight: Tensor | None) -> None:
@@ -240,12 +240,12 @@ def cross_entropy(
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     shape = input._array.shape
     if shape == target._array.shape and target._array.dtype.kind not in FLOATING:
-        raise _hints.hinted(
+        raise hinted(
             RuntimeError(
                 "Expected floating point type for target with class probabilities, got "
                 f"{scalar_name(target._array.dtype)}"
             ),
-            _hints.losses.class_shape(shape, shape),
+            hints.class_shape(shape, shape),
         )
     if shape == target._array.shape:
         if checked_int("cross_entropy", "ignore_index", ignore_index) >= 0:
@@ -257,7 +257,7 @@ def cross_entropy(
     except NotImplementedError as error:  # of integers
         if target._array.dtype.kind not in "fV":
             raise
-        raise _hints.hinted(NotImplementedError(str(error)), _hints.losses.SWAPPED) from None
+        raise hinted(NotImplementedError(str(error)), hints.SWAPPED) from None
     return _class_loss(likelihood, target, weight, ignore_index, reduction, label_smoothing)
 
 

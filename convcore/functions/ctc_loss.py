@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record, record_without_derivative
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import div
 from convcore.functions.loss_reduction import reduce_losses, reduction_name
 from convcore.functions.shape import reshape

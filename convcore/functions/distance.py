@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.node import record
@@ -18,7 +19,6 @@ from convcore.functions._support.arguments import (
 )
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.in_place import in_place_methods
-from convcore.functions._support.naming import names_arguments
 from convcore.functions._support.out import with_out
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.broadcast import broadcast_tensors, expand_as, fitted

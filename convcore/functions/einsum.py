@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor
 from convcore.engine.integers import as_int
 from convcore.functions._support.arguments import check_arguments
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import mul
 from convcore.functions.broadcast import broadcast_to
 from convcore.functions.matmul import bmm

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _hints
+from convcore._errors import hinted, hints
 from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.node import record
@@ -79,9 +79,9 @@ def embedding(
     rows = input._array.reshape(-1)
     if rows.size and not 0 <= rows.min() <= rows.max() < size:
         outside = rows[(rows < 0) | (rows >= size)]
-        raise _hints.hinted(
+        raise hinted(
             IndexError("index out of range in self"),
-            _hints.inputs.index_range(int(outside[0]), size),
+            hints.INDEX_RANGE.format(int(outside[0]), size - 1),
         )
     if max_norm is not None:
         _renorm(weight, rows, max_norm, norm_type)
@@ -105,13 +105,13 @@ def padding_row(padding_idx: int, size: int, name: str = "Padding_idx") -> int:
 
 def _check_integers(function: str, indices: Tensor) -> None:
     if indices._array.dtype not in (np.int64, np.int32):
-        raise _hints.hinted(
+        raise hinted(
             RuntimeError(
                 "Expected tensor for argument #1 'indices' to have one of the following scalar "
                 f"types: Long, Int; but got {legacy_name(indices._array.dtype)} instead (while "
                 f"checking arguments for {function})"
             ),
-            _hints.inputs.INTEGERS,
+            hints.INTEGERS,
         )
 
 

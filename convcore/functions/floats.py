@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from convcore._dtype import FLOATING, common, result_numpy
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record, record_without_derivative
@@ -15,7 +16,6 @@ from convcore.functions._support.arguments import check_kind, check_tensor, chec
 from convcore.functions._support.dispatch import flat_in, of_each
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import compute, mul, operand, sub
 from convcore.functions.broadcast import cast, fitted
 from convcore.functions.elementwise import _as_float, exp2, pow, sigmoid

@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
@@ -20,7 +21,6 @@ from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors
 from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.in_place import in_place_methods
-from convcore.functions._support.naming import names_arguments
 from convcore.functions._support.scipy_special import of_one, of_two
 from convcore.functions.arithmetic import add, compute, mul, neg, sub
 from convcore.functions.broadcast import fitted

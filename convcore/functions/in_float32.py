@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from convcore import _dtype
+from convcore._errors.calls import UNNAMED, after
 from convcore._tensor import Tensor
-from convcore.functions._support.naming import UNNAMED, after
 from convcore.functions.broadcast import cast
 
 __all__: list[str] = []

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _hints
 from convcore._creation.arguments import checked_int, checked_number, element, factor
+from convcore._errors import hinted, hints
+from convcore._errors.calls import names_arguments, typename
 from convcore._meta import meta
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd.node import describe, record
-from convcore.functions._support.arguments import check_tensor, typename
-from convcore.functions._support.naming import names_arguments
+from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.places import Indices, add_at
 from convcore.functions.arithmetic import mul
 from convcore.functions.broadcast import expand, fit
@@ -70,9 +70,9 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     array, places = input._array, index._array
     if places.size and (places.min() < 0 or places.max() >= array.shape[axis]):
         outside = int(places[(places < 0) | (places >= array.shape[axis])][0])
-        raise _hints.hinted(
+        raise hinted(
             IndexError("index out of range in self"),
-            _hints.inputs.index_range(outside, array.shape[axis]),
+            hints.INDEX_RANGE.format(outside, array.shape[axis] - 1),
         )
     out = wrap(array.take(places, axis))
     shape = array.shape

@@ -14,15 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _creation, _hints
+from convcore import _creation
 from convcore._creation.arguments import element
+from convcore._errors import hinted, hints
+from convcore._errors.calls import names_arguments
 from convcore._meta import MetaArray
 from convcore._tensor import Tensor, legacy_name, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import record
 from convcore.engine.runtime import layout
 from convcore.functions._support.arguments import check_tensor
-from convcore.functions._support.naming import names_arguments
 from convcore.functions._support.places import Indices, Places, add_at
 from convcore.functions.broadcast import expand, fit
 from convcore.functions.convert import copied, copy_, preserve_format, store
@@ -78,7 +79,7 @@ def _at(x: Tensor, axis: int, place: int, position: int = 0) -> Tensor:
 def _bounds(part: slice, size: int) -> tuple[int, int, int]:
     """Return where a slice starts, before what it stops, and its step."""
     if part.step is not None and as_int(part.step) < 0:
-        raise _hints.hinted(ValueError("step must be greater than zero"), _hints.inputs.BACKWARDS)
+        raise hinted(ValueError("step must be greater than zero"), hints.BACKWARDS)
     start, stop, step = part.indices(size)
     return start, max(start, stop), step
 
@@ -159,12 +160,12 @@ def _item(item: Any) -> Any:
         if isinstance(item, str | bytes):
             raise TypeError(f"new(): invalid data type '{type(item).__name__}'")
         if not isinstance(item, Sequence):
-            raise _hints.hinted(
+            raise hinted(
                 IndexError(
                     "only integers, slices (`:`), ellipsis (`...`), None and long or byte "
                     f"Variables are valid indices (got {type(item).__name__})"
                 ),
-                _hints.inputs.of_pytorch(item),
+                hints.of_pytorch(item),
             )
         item = _creation.tensor(item)
         if not item._array.size:

@@ -10,6 +10,7 @@ import numpy as np
 
 from convcore._creation.arguments import checked_int, checked_number
 from convcore._dtype import INEXACT, float32, promote_types
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
@@ -17,7 +18,6 @@ from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_kind, check_tensor, ints, number
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, div, mul, neg, sub
 from convcore.functions.broadcast import cast
 from convcore.functions.elementwise import exp, log

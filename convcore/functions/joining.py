@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore import _dtype, _hints
+from convcore import _dtype
+from convcore._errors import hinted, hints
+from convcore._errors.calls import typename
 from convcore._meta import MetaArray, check_together, meta
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import describe, record
 from convcore.engine.layers import strided_copy
 from convcore.engine.runtime import layout
-from convcore.functions._support.arguments import typename
 from convcore.functions._support.axes import with_numpy_names
 from convcore.functions._support.kept import MOST_KEPT
 from convcore.functions.broadcast import expand, fit
@@ -131,7 +132,7 @@ concat = concatenate = cat
 
 def _checked(tensors: Any, function: str) -> tuple[Tensor, ...]:
     if isinstance(tensors, Tensor):
-        raise _hints.hinted(
+        raise hinted(
             TypeError(
                 f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, "
                 "not Tensor"
@@ -146,11 +147,11 @@ def _checked(tensors: Any, function: str) -> tuple[Tensor, ...]:
     tensors = tuple(tensors)
     for place, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
-            raise _hints.hinted(
+            raise hinted(
                 TypeError(
                     f"expected Tensor as element {place} in argument 0, but got {typename(tensor)}"
                 ),
-                _hints.inputs.of_pytorch(tensor),
+                hints.of_pytorch(tensor),
             )
     return tensors
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from convcore._errors.calls import typename
 from convcore._tensor import Tensor
 from convcore.engine.geometry import indices, is_sequence
-from convcore.functions._support.arguments import check_arguments, check_optional, number, typename
+from convcore.functions._support.arguments import check_arguments, check_optional, number
 from convcore.functions.normalization import _Norm, _normalized
 
 __all__ = ["layer_norm"]

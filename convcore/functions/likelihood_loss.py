@@ -9,10 +9,10 @@ import numpy as np
 
 from convcore._dtype import can_cast_numpy, common
 from convcore._dtype_names import C_NAMES
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions._support.arguments import check_arguments, number
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.distance import at_least
 from convcore.functions.elementwise import exp, log, square

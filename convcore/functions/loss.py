@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _hints
+from convcore._errors import hinted, hints
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
@@ -287,16 +287,16 @@ def binary_cross_entropy(
     x, t = input._array, target._array
     if x.dtype != t.dtype:
         found, expected = scalar_name(t.dtype), scalar_name(x.dtype)
-        raise _hints.hinted(
+        raise hinted(
             RuntimeError(f"Found dtype {found} but expected {expected}"),
-            _hints.losses.FLOAT_TARGETS if t.dtype.kind in "iub" else "",
+            hints.FLOAT_TARGETS if t.dtype.kind in "iub" else "",
         )
     check_kind("binary_cross_entropy", input, "f")
     for name, array in (("input", x), ("target", t)):
         if not np.all((array >= 0) & (array <= 1)):
-            raise _hints.hinted(
+            raise hinted(
                 RuntimeError(f"all elements of {name} should be between 0 and 1"),
-                _hints.losses.NO_PROBABILITIES if name == "input" else "",
+                hints.NO_PROBABILITIES if name == "input" else "",
             )
     _check_factors(x.shape, weight)
     factor = 1 if weight is None else weight._array
@@ -368,11 +368,11 @@ def binary_cross_entropy_with_logits(
     refuse_gradients("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     reduction = reduction_name(reduction, size_average, reduce)
     if input._array.shape != target._array.shape:
-        raise _hints.hinted(
+        raise hinted(
             ValueError(
                 f"Target size ({target.shape}) must be the same as input size ({input.shape})"
             ),
-            _hints.losses.other_axis(input.shape, target.shape),
+            hints.other_axis(input.shape, target.shape),
         )
     check_kind("log_sigmoid_cpu", input, "fiubV")
     x, t = input._array, target._array
@@ -411,12 +411,12 @@ def binary_cross_entropy_with_logits(
 
 
 def _refuse_integers(wanted: np.dtype, found: np.dtype) -> None:
-    raise _hints.hinted(
+    raise hinted(
         RuntimeError(
             f"result type {scalar_name(wanted)} can't be cast to the desired output type "
             f"{scalar_name(found)}"
         ),
-        _hints.losses.FLOAT_TARGETS,
+        hints.FLOAT_TARGETS,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _hints
+from convcore._errors import hinted
 from convcore._tensor import Tensor, wrap
 from convcore.functions._support.axes import expand_to, wide_total_of
 from convcore.functions._support.errstate import ignore_errstate
@@ -32,9 +32,9 @@ def reduction_name(
     """
     if size_average is None and reduce is None:
         if reduction not in ("none", "mean", "sum"):
-            raise _hints.hinted(
+            raise hinted(
                 ValueError(f"{reduction} is not a valid value for reduction"),
-                _hints.losses.reductions((*more, "mean", "sum", "none")),
+                f"allowed are {', '.join(map(repr, (*more, 'mean', 'sum')))} and 'none'",
             )
         return reduction
     return older_reduction(size_average, reduce, stacklevel=3 + frames)

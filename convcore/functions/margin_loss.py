@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions._support.arguments import check_arguments, number, refuse_complex
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.activation import logsigmoid
 from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
 from convcore.functions.distance import pairwise_distance

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.views import check_fits
 from convcore.functions._support.arguments import check_arguments
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.broadcast import broadcast_shape, expand, fit
 from convcore.functions.index_along import number_for
 from convcore.functions.indexing import applied, take_at

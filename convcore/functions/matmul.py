@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _hints
 from convcore._creation.arguments import factor
 from convcore._dtype_names import C_NAMES
+from convcore._errors import hinted, hints
+from convcore._errors.calls import names_arguments, typename
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.casting import here
 from convcore.autograd.grad_mode import mode
@@ -24,7 +25,7 @@ from convcore.autograd.views import own
 from convcore.engine.conv.algorithms.selection import selected
 from convcore.engine.runtime.casts import astype
 from convcore.functions import casts
-from convcore.functions._support.arguments import check_arguments, typename
+from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.array_product import product
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
@@ -38,7 +39,6 @@ from convcore.functions._support.matmul_checks import (
     elements_name,
     vector_text,
 )
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, conj, mul
 from convcore.functions.broadcast import broadcast_shape, broadcast_to, cast, sum_to
 from convcore.functions.shape import adjoint, reshape, squeeze, t, unsafe_reshape, unsqueeze
@@ -496,9 +496,9 @@ def _lower_product_backward(needs: Needs, grad: Tensor, x: Tensor, y: Tensor) ->
 def _explain(error: RuntimeError, x: np.ndarray, w: np.ndarray) -> None:
     """Add a hint to the error of a linear layer's input that does not fit."""
     if x.ndim and w.ndim == 2 and x.shape[-1] != len(w):
-        _hints.hinted(error, _hints.inputs.linear_input(x.shape, len(w)))
+        hinted(error, hints.linear_input(x.shape, len(w)))
     elif x.dtype != w.dtype:
-        _hints.hinted(error, _hints.inputs.other_dtype(x.dtype.name, w.dtype.name))
+        hinted(error, hints.other_dtype(x.dtype.name, w.dtype.name))
 
 
 # Product and sum: addmm and its relatives

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_arguments, check_tensor
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.order import _return_type
 from convcore.functions.shape import adjoint, transpose
 

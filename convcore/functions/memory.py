@@ -16,6 +16,7 @@ from convcore._creation.arguments import checked_number, number_as
 from convcore._creation.memory import check_format
 from convcore._dtype import as_numpy, of
 from convcore._dtype_names import C_NAMES
+from convcore._errors.calls import names_arguments
 from convcore._meta import meta
 from convcore._settings import unset
 from convcore._storage import (
@@ -28,7 +29,6 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.views import check_writable, view
 from convcore.engine.runtime.storages import memory_of
 from convcore.functions._support.arguments import ints
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.convert import as_of, clone
 from convcore.functions.indexing import applied
 from convcore.functions.shape import permute

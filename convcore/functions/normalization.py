@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore import _hints
 from convcore._dtype import FLOATING
+from convcore._errors import hinted, hints
 from convcore._size import Size
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
@@ -339,7 +339,7 @@ def _one_value(shape: Any) -> ValueError:
     error = ValueError(
         f"Expected more than 1 value per channel when training, got input size {shape}"
     )
-    return _hints.hinted(error, _hints.inputs.ONE_VALUE)
+    return hinted(error, hints.ONE_VALUE)
 
 
 def _check_pair(running_mean: Tensor | None, running_var: Tensor | None) -> None:
@@ -365,9 +365,9 @@ def _check_vectors(
             continue
         if vector._array.size != channels:
             size = vector._array.size
-            raise _hints.hinted(
+            raise hinted(
                 RuntimeError(f"{name} should contain {channels} elements not {size}"),
-                _hints.inputs.normalized_input(channels, size),
+                hints.NORM_CHANNELS.format(channels, size),
             )
         if name.startswith("running") and needs_history(vector):
             raise RuntimeError(

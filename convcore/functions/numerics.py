@@ -9,13 +9,13 @@ import numpy as np
 from convcore import _dtype
 from convcore._creation.arguments import leaf, too_large
 from convcore._device import check_device
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record, record_without_derivative
 from convcore.engine.integers import as_int
 from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_kind, check_optional, check_tensor
 from convcore.functions._support.axes import expand_to, wrap_dim
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import operand, sub
 from convcore.functions.convert import clone
 from convcore.functions.in_float32 import in_float32

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from convcore import _hints
 from convcore._creation.arguments import counted
+from convcore._errors import hinted, hints
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
 from convcore.functions._support.arguments import check_tensor
-from convcore.functions._support.naming import names_arguments
 
 __all__ = ["one_hot"]
 
@@ -53,8 +53,8 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     if num_classes == -1:
         num_classes = largest + 1
     elif largest >= num_classes:
-        raise _hints.hinted(
+        raise hinted(
             RuntimeError("Class values must be smaller than num_classes."),
-            _hints.inputs.index_range(largest, num_classes),
+            hints.INDEX_RANGE.format(largest, num_classes - 1),
         )
     return wrap((classes[..., None] == counted(num_classes)).astype(np.int64))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._errors.calls import names_arguments
 from convcore._meta import MetaArray, meta
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
@@ -20,7 +21,6 @@ from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_kind, check_tensor, refuse_complex
 from convcore.functions._support.axes import axes, expand_to, with_numpy_names, wrap_dim
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions._support.naming import names_arguments
 from convcore.functions._support.results import Extremes, Picked
 from convcore.functions._support.sorting import sortable
 from convcore.functions.arithmetic import add, div

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _hints
 from convcore._creation.arguments import checked_number, element
 from convcore._dtype import INEXACT, result_numpy
+from convcore._errors import hinted, hints
+from convcore._errors.calls import names_arguments
 from convcore._limits import finfo
 from convcore._meta import NoValuesError, of_elements
 from convcore._tensor import Tensor, scalar_name, wrap
@@ -28,7 +29,6 @@ from convcore.functions._support.arguments import (
 )
 from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.in_place import in_place, in_place_methods
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import compute, mul, operand
 from convcore.functions.broadcast import fitted, joint_shape
 from convcore.functions.in_float32 import in_float32
@@ -117,9 +117,9 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
             f"dtype {scalar_name(mask.dtype)}"
         )
     if input is None or other is None:
-        raise _hints.hinted(
+        raise hinted(
             TypeError(f"where(): missing {'input' if input is None else 'other'}"),
-            _hints.inputs.BOTH_SIDES,
+            hints.BOTH_SIDES,
         )
     input, other = operand(input, "where"), operand(other, "where")
     a, b = _array(input), _array(other)

@@ -11,13 +11,13 @@ import numpy as np
 
 from convcore._creation.arguments import checked_int, counted, factor
 from convcore._dtype import get_default_dtype, result_numpy
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.views import own
 from convcore.engine.integers import as_int
 from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.in_place import in_place_methods
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, checked_scale, conj, div, mul, sub
 from convcore.functions.broadcast import broadcast_tensors
 from convcore.functions.complex_parts import imag, real

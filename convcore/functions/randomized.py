@@ -7,13 +7,13 @@ import warnings
 
 import numpy as np
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions._support.dispatch import flat_in, later_place_of
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.activation import leaky_relu
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.elementwise import log

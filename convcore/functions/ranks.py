@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._errors.calls import names_arguments
 from convcore._meta import empty_beside
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.views import own
@@ -13,7 +14,6 @@ from convcore.engine.integers import as_int
 from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_kind, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
-from convcore.functions._support.naming import names_arguments
 from convcore.functions._support.results import Picked
 from convcore.functions.broadcast import expand
 from convcore.functions.convert import clone

@@ -10,11 +10,11 @@ import numpy as np
 
 from convcore._creation.arguments import checked_int
 from convcore._creation.memory import empty_preserving
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_tensor, ints
 from convcore.functions._support.axes import wrap_dim
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.broadcast import sum_to
 from convcore.functions.shape import reshape, wrap_dims
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _hints
 from convcore._dtype import as_numpy, get_default_dtype
 from convcore._dtype import cast as cast_array
+from convcore._errors import hinted, hints
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
@@ -29,7 +30,6 @@ from convcore.functions._support.axes import (
 )
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import conj, div, mul, sub
 from convcore.functions.broadcast import cast, fit, fitted
 from convcore.functions.elementwise import abs, exp, pow, sgn
@@ -133,12 +133,12 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     array = input._array if dtype is None else cast_array(input._array, as_numpy(dtype))
     if array.dtype.kind not in "fcV":
         which = "Input" if dtype is None else "Optional"
-        raise _hints.hinted(
+        raise hinted(
             RuntimeError(
                 f"mean(): could not infer output dtype. {which} dtype must be either a "
                 f"floating point or complex dtype. Got: {scalar_name(array.dtype)}"
             ),
-            _hints.inputs.FLOATS,
+            hints.FLOATS,
         )
     over = axes(dim, array.ndim)
     number = math.prod([array.shape[one] for one in over])

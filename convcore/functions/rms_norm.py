@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from convcore._dtype import INEXACT
+from convcore._errors.calls import names_arguments
 from convcore._limits import finfo
 from convcore._tensor import Tensor
 from convcore.functions._support.arguments import (
@@ -13,7 +14,6 @@ from convcore.functions._support.arguments import (
     check_optional,
     number,
 )
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, mul
 from convcore.functions.elementwise import rsqrt, square
 from convcore.functions.layer_norm import normalized_sizes

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
@@ -15,7 +16,6 @@ from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place, in_place_methods
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import compute, div, mul, neg, operand
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import Unary, named, step

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from convcore._dtype import FLOATING
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name
 from convcore.autograd.views import write
 from convcore.engine.integers import as_int
 from convcore.functions._support.arguments import check_kind, number
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.piecewise import zeros_like
 from convcore.random import (
     Generator,

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from convcore._creation.arguments import checked_number, number_as
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments, check_tensor
-from convcore.functions._support.naming import names_arguments
 from convcore.functions._support.places import Indices, add_at
 from convcore.functions.broadcast import broadcast_shape, expand
 from convcore.functions.indexing import (

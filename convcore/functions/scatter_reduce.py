@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, contiguous_format, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
@@ -16,7 +17,6 @@ from convcore.engine.integers import as_int
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import div, mul
 from convcore.functions.broadcast import expand, fitted
 from convcore.functions.convert import clone, copied, store

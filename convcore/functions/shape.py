@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from convcore import _dtype
+from convcore._errors.calls import names_arguments, typename
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import describe, record
-from convcore.functions._support.arguments import check_tensor, ints, typename
+from convcore.functions._support.arguments import check_tensor, ints
 from convcore.functions._support.axes import wrap_dim
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import conj
 from convcore.functions.convert import clone, contiguous
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from convcore._creation.arguments import checked_int, too_large
+from convcore._errors.calls import names_arguments
 from convcore._meta import empty_beside
 from convcore._tensor import Tensor, wrap
 from convcore.autograd import views
@@ -21,7 +22,6 @@ from convcore.engine.integers import as_int
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions._support.in_place import in_place_methods
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.convert import clone
 from convcore.functions.shape import unsqueeze
 

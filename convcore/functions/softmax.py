@@ -7,15 +7,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from convcore import _hints
 from convcore._dtype import as_numpy
+from convcore._errors import hinted, hints
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.layers import softmax as engine_softmax
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.axes import wrap_dim
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import mul, neg, sub
 from convcore.functions.broadcast import cast
 from convcore.functions.elementwise import exp
@@ -106,9 +106,9 @@ def _prepared(
         x = cast(x, as_numpy(dtype))
     if x._array.dtype.kind not in "fV":
         kind = scalar_name(x._array.dtype)
-        raise _hints.hinted(
+        raise hinted(
             NotImplementedError(f"\"{function}_lastdim_kernel_impl\" not implemented for '{kind}'"),
-            _hints.inputs.REAL if x._array.dtype.kind == "c" else _hints.inputs.FLOATS,
+            hints.REAL if x._array.dtype.kind == "c" else hints.FLOATS,
         )
     return x, wrap_dim(dim, rank)
 

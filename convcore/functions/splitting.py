@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from convcore._creation.arguments import checked_int
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import describe
-from convcore.functions._support.arguments import check_arguments, check_tensor, ints, is_int
-from convcore.functions._support.naming import names_arguments
+from convcore.engine.integers import is_int
+from convcore.functions._support.arguments import check_arguments, check_tensor, ints
 from convcore.functions.joining import cat, stack
 from convcore.functions.shape import wrap_dim
 from convcore.functions.slicing import along, slice_of

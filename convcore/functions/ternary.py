@@ -9,13 +9,13 @@ import numpy as np
 
 from convcore._creation.arguments import checked_number, factor
 from convcore._dtype import common, result_numpy
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods, older_order
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import _number, compute, conj, div, mul, neg, rsub, sub
 from convcore.functions.broadcast import broadcast_shape, fitted
 from convcore.functions.elementwise import square

@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from convcore._hints import hinted
-from convcore._hints.inputs import no_batch
+from convcore._errors import hinted
+from convcore._errors.hints import no_batch
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
@@ -16,7 +16,7 @@ from convcore.engine.conv.epilogue import Activation, activation_parameters
 from convcore.engine.conv.prepacked import PrepackedConvolution
 from convcore.engine.geometry import Steps
 from convcore.engine.runtime.checks import Array
-from convcore.functions._support.conv_errors import conv_error
+from convcore.functions._support.conv_checks import conv_error
 from convcore.inference.batch_norm_folding import channels_last
 from convcore.nn import Module
 
@@ -106,8 +106,8 @@ class PrepackedConv(Module):
         weight, bias = self.prepacked.weight, self.prepacked.bias
         names = ("stride", "padding", "dilation", "groups")
         return conv_error(
-            cause,
             f"conv{weight.ndim - 2}d",
+            cause,
             input,
             wrap(weight),
             None if bias is None else wrap(bias),

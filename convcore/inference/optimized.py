@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _misnamed, nn
+from convcore import nn
 from convcore._dtype import bfloat16, dtype, float16
+from convcore._errors import hinted, replace_hint
+from convcore._errors.calls import hinting
+from convcore._errors.hints import not_a_module
 from convcore._frames import is_from_signal_handler
-from convcore._hints import hinted
-from convcore._hints.modules import not_a_module
 from convcore._tensor import Tensor
 from convcore.amp.autocast_mode import autocast, is_autocast_cpu_enabled
 from convcore.autograd.grad_mode import inference_mode, no_grad
@@ -41,7 +42,7 @@ _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 _ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.LeakyReLU)
 
 
-@_misnamed.hinting
+@hinting
 def optimize_for_inference(
     model: nn.Module, *example_inputs: Any, precision: str | None = None, inplace: bool = False
 ) -> OptimizedModule:
@@ -155,8 +156,7 @@ groups=1, activation=relu)
             optimized.fuse(*example_inputs)
         except Exception as error:
             if hint := _misplaced(example_inputs[0]):
-                error.__notes__ = []  # of a net's input, which it was not meant to be
-                hinted(error, hint)
+                replace_hint(error, hint)
             raise
     return optimized
 

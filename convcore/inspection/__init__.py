@@ -7,7 +7,8 @@ measures the time and memory of each module and operation, and
 all of it as one HTML page, and `convcore.inspection.pictures` draws parts of it.
 """
 
-from convcore import _misnamed
+from convcore._errors import calls as _calls
+from convcore._errors import names as _names
 from convcore.inspection import attribution, pictures
 from convcore.inspection.capturing import Capture, capture
 from convcore.inspection.live import Watch, watch
@@ -41,6 +42,6 @@ __all__ = [
     "zero",
 ]
 
-_misnamed.hint_keywords(__name__)
+_calls.hint_keywords(__name__)
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

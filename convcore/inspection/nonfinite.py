@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore import _hints, nn, overrides
+from convcore import nn, overrides
 from convcore._dtype import INEXACT
+from convcore._errors import hinted, hints
 from convcore._tensor import Tensor
 from convcore.autograd.anomaly_mode import anomaly_settings, set_detect_anomaly
 from convcore.autograd.node import AccumulateGrad, Node, next_number
@@ -92,9 +93,9 @@ class find_nan(Restoring):
 
     def __init__(self, model: nn.Module | None = None, *, inf: bool = True) -> None:
         if model is not None and not isinstance(model, nn.Module):
-            raise _hints.hinted(
+            raise hinted(
                 TypeError(f"model must be a Module or None, got {type(model).__name__}"),
-                _hints.modules.not_a_module(model),
+                hints.not_a_module(model),
             )
         self._model = model
         self._inf = inf

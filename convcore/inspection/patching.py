@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from convcore import nn, randn
-from convcore._hints import hinted
+from convcore._errors import hinted
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.hooks import register_hook
 from convcore.functions.broadcast import broadcast_to

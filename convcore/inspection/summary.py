@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from convcore import _hints, nn, overrides
+from convcore import nn, overrides
 from convcore._creation import zeros
 from convcore._dtype import dtype as _dtype
 from convcore._dtype import float32
+from convcore._errors import hinted, hints, replace_hint
 from convcore._frames import is_from_signal_handler
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
@@ -151,10 +152,9 @@ def summary(
         within(watched, model, args, kwargs)
     except Exception as error:
         if not args and not kwargs and isinstance(error, TypeError):
-            _hints.hinted(error, _hints.modules.NO_INPUT)
+            hinted(error, hints.NO_INPUT)
         elif _is_shape(input) and _runs(model, (zeros((1, *input), dtype=dtype),), kwargs):
-            error.__notes__ = []  # what a layer guessed: the cause is known now
-            _hints.hinted(error, _hints.modules.lone_shape(input))
+            replace_hint(error, f"the net takes a batch: summary(model, {(1, *input)})")
         raise
     return watch.found(_bytes(args) + _bytes(kwargs), depth)
 

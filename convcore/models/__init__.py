@@ -10,7 +10,9 @@ Every function takes ``library=``, the library whose ``nn`` the net is made of: 
 
 from typing import TYPE_CHECKING, Any
 
-from convcore import _hints, _misnamed
+from convcore._errors import hinted as _hinted
+from convcore._errors import hints as _hints
+from convcore._errors import names as _names
 from convcore.models.autoencoder import *
 from convcore.models.lenet import *
 from convcore.models.mobilenet import *
@@ -21,7 +23,7 @@ from convcore.models.vgg import *
 if not TYPE_CHECKING:  # type checkers find misspelt names themselves
 
     def __getattr__(name: str) -> Any:
-        hint = _hints.states.NO_DOWNLOAD if name.endswith("_Weights") else ""
+        hint = _hints.NO_DOWNLOAD if name.endswith("_Weights") else ""
         if name in ("get_model", "list_models"):
             hint = "a net is made by its function: getattr(models, 'resnet18')()"
-        raise _hints.hinted(_misnamed.missing_name(__name__, name), hint)
+        raise _hinted(_names.missing_name(__name__, name), hint)

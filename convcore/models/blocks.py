@@ -7,7 +7,7 @@ from typing import Any
 
 import convcore
 from convcore import nn
-from convcore._hints.states import NO_DOWNLOAD
+from convcore._errors.hints import NO_DOWNLOAD
 from convcore._tensor import Tensor
 from convcore.functions.normalization import batch_norm_activation
 from convcore.nn.modules._hooks import fused_listeners

@@ -8,13 +8,14 @@ convolutions as functions.
 
 from typing import TYPE_CHECKING
 
+from convcore import (
+    _tensor,  # noqa: F401
+)
+
 # Imported first: if NumPy and SciPy are imported from deeper inside this package, the interpreter
 # may map and unmap a piece of its stack ten thousand times, which takes longer than importing all
 # of our modules: `strace -c -e trace=munmap python -c "import convcore.nn"`.
-from convcore import (
-    _misnamed,
-    _tensor,  # noqa: F401
-)
+from convcore._errors import names as _names
 from convcore.nn import attention as attention
 from convcore.nn import functional as functional
 from convcore.nn import grad as grad
@@ -36,4 +37,4 @@ if not TYPE_CHECKING:  # type checkers understand the imports above, and no comp
         *modules.__all__,
     ]
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

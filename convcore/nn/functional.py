@@ -3,7 +3,7 @@
 They are defined in `convcore.functions`, a family a file.
 """
 
-from convcore import _misnamed
+from convcore._errors import names as _names
 from convcore.functions.activation import *  # noqa: F403
 from convcore.functions.attention import *  # noqa: F403
 from convcore.functions.bilinear import *  # noqa: F403
@@ -43,4 +43,4 @@ from convcore.nn import grad as grad
 
 __all__ = [name for name in dir() if name[0] != "_" and name not in ("TYPE_CHECKING", "grad")]
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.views import check_writable
 from convcore.functions._support.arguments import number
-from convcore.functions._support.naming import names_arguments
 from convcore.random import fill_normal, fill_uniform, randperm
 
 __all__ = [

@@ -29,7 +29,8 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from convcore import _misnamed
+from convcore._errors import calls as _calls
+from convcore._errors import names as _names
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.ongoing import is_in_onnx_export
 
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["Graph", "ONNXProgram", "OnnxError", "export", "is_in_onnx_export", "load", "save"]
 
 
-_misnamed.hint_keywords(__name__)
+_calls.hint_keywords(__name__)
 
 
 def __getattr__(name: str) -> Any:
@@ -57,4 +58,4 @@ def __getattr__(name: str) -> Any:
         from convcore.onnx.backend import Backend
 
         return Backend
-    raise _misnamed.missing_name(__name__, name)
+    raise _names.missing_name(__name__, name)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from convcore import Tensor, set_rng_state
+from convcore._errors import hinted
 from convcore._frames import is_from_signal_handler
-from convcore._hints import hinted
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.inputs import Inputs
 from convcore.onnx.nesting import replaced

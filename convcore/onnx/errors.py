@@ -20,10 +20,7 @@ class _OnnxMemoryError(OnnxError, MemoryError):
 def error_of_node(node: str, error: Exception) -> OnnxError:
     """Return the error of a node, described by its operator and name."""
     kind = _OnnxMemoryError if isinstance(error, MemoryError) else OnnxError
-    result = kind(f"{node}: {str(error) or type(error).__name__}")
-    for note in getattr(error, "__notes__", ()):
-        result.add_note(note)
-    return result
+    return kind(f"{node}: {str(error) or type(error).__name__}")
 
 
 def pass_on(error: Exception) -> None:

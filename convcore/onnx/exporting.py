@@ -11,8 +11,8 @@ from onnx import helper, numpy_helper
 
 import convcore
 from convcore import Tensor, nn
-from convcore._hints import hinted
-from convcore._hints.modules import not_a_module
+from convcore._errors import hinted
+from convcore._errors.hints import not_a_module
 from convcore.amp.autocast_mode import is_autocast_enabled
 from convcore.inference import OptimizedModule
 from convcore.onnx import axes

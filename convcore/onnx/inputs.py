@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from convcore import Tensor
-from convcore._hints import hinted
-from convcore._hints.inputs import input_of_sizes, not_a_tensor
-from convcore._hints.modules import INPUTS_SECOND
+from convcore._errors import hinted
+from convcore._errors.hints import INPUTS_SECOND, input_of_sizes, not_a_tensor
 from convcore.onnx.naming import distinct, named
 from convcore.onnx.nesting import Place, leaves, shown
 

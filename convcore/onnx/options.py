@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from convcore._hints import hinted, nearest
+from convcore._errors import hinted
+from convcore._errors.calls import unknown_keyword
 
 # With the values that mean what happens here anyway; None: any does.
 _OTHERS: dict[str, tuple[Any, ...] | None] = {
@@ -24,12 +25,7 @@ def check_others(export: Callable[..., Any], given: Mapping[str, Any]) -> None:
     """Raise TypeError for an argument that is not PyTorch's, or would change what is written."""
     for name, value in given.items():
         if name not in _OTHERS:
-            names = (*inspect.signature(export).parameters, *_OTHERS)
-            meant = nearest(name, names)
-            raise hinted(
-                TypeError(f"export() got an unexpected keyword argument {name!r}"),
-                f"did you mean {meant!r}?" if meant else "",
-            )
+            raise unknown_keyword("export", name, (*inspect.signature(export).parameters, *_OTHERS))
         allowed = _OTHERS[name]
         if allowed is not None and value is not None and value not in allowed:
             texts = " or ".join(map(repr, allowed))

@@ -10,7 +10,7 @@ import onnx
 from onnx import external_data_helper, helper
 
 from convcore import Tensor
-from convcore._hints import hinted
+from convcore._errors import hinted
 from convcore._text import printable
 from convcore.autograd import no_grad
 from convcore.onnx.building import build_model

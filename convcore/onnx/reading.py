@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 from google.protobuf.message import DecodeError
 
-from convcore._hints import hinted
+from convcore._errors import hinted
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.external import ExternalData, is_external
 

@@ -13,7 +13,7 @@ import onnx
 from onnx import AttributeProto, TensorProto, numpy_helper
 
 from convcore import Tensor, nn
-from convcore._hints import hinted
+from convcore._errors import hinted
 from convcore.engine.runtime.errstate import quiet
 from convcore.onnx.building import build_with_origins
 from convcore.onnx.errors import OnnxError

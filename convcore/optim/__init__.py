@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from convcore import _misnamed
+from convcore._errors import names as _names
 from convcore.optim import lr_scheduler as lr_scheduler
 from convcore.optim.adadelta import Adadelta
 from convcore.optim.adagrad import Adagrad
@@ -39,7 +39,7 @@ if not TYPE_CHECKING:  # type checkers find the module, and misspelt names
     def __getattr__(name: str) -> Any:
         if name == "swa_utils":  # it needs nn, which training by plain functions does not
             return importlib.import_module("convcore.optim.swa_utils")
-        raise _misnamed.missing_name(__name__, name)
+        raise _names.missing_name(__name__, name)
 
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

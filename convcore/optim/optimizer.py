@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any
 
-from convcore import _hints, _misnamed
+from convcore._errors import hinted, hints
+from convcore._errors.calls import KeywordHints
 from convcore._tensor import Tensor
 from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.autograd.leaf import blank
@@ -40,7 +41,7 @@ class _Required:
 required: Any = _Required()
 
 
-class Optimizer(_misnamed.KeywordHints):
+class Optimizer(KeywordHints):
     """The base class of optimizers, which update parameters by their gradients.
 
     A subclass passes its options to ``super().__init__`` as ``defaults`` and updates the parameters
@@ -102,12 +103,12 @@ class Optimizer(_misnamed.KeywordHints):
     def __init__(self, params: Iterable, defaults: dict[str, Any]) -> None:
         self._forget_hooks()
         if isinstance(params, Tensor):
-            raise _hints.hinted(
+            raise hinted(
                 TypeError(
                     "params argument given to the optimizer should be an iterable of Tensors or "
                     f"dicts, but got {params.type()}"
                 ),
-                _hints.modules.ONE_TENSOR,
+                hints.ONE_TENSOR,
             )
         self.defaults = defaults
         self.state: defaultdict[Any, Any] = defaultdict(dict)
@@ -115,11 +116,11 @@ class Optimizer(_misnamed.KeywordHints):
         try:
             groups = list(params)
         except TypeError as no_list:
-            _hints.hinted(no_list, _hints.modules.not_parameters(params))
+            hinted(no_list, hints.not_parameters(params))
             raise
         if not groups:
-            raise _hints.hinted(
-                ValueError("optimizer got an empty parameter list"), _hints.modules.EMPTY_PARAMETERS
+            raise hinted(
+                ValueError("optimizer got an empty parameter list"), hints.EMPTY_PARAMETERS
             )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
@@ -197,18 +198,16 @@ class Optimizer(_misnamed.KeywordHints):
 
     def _check_parameter(self, parameter: Any) -> None:
         if not isinstance(parameter, Tensor):
-            raise _hints.hinted(
+            raise hinted(
                 TypeError(
                     "optimizer can only optimize Tensors, but one of the params is "
                     f"{type(parameter).__name__}"
                 ),
-                _hints.modules.not_parameters(parameter),
+                hints.not_parameters(parameter),
             )
         leaf = parameter.is_leaf or parameter.retains_grad
         if not leaf and not self.defaults.get("differentiable"):
-            raise _hints.hinted(
-                ValueError("can't optimize a non-leaf Tensor"), _hints.modules.NON_LEAF
-            )
+            raise hinted(ValueError("can't optimize a non-leaf Tensor"), hints.NON_LEAF)
 
     def _check_group(self, group: dict[str, Any]) -> None:
         """Raise ValueError if a group does not fit those of the optimizer."""

@@ -8,9 +8,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from convcore import _misnamed
 from convcore._creation import tensor
 from convcore._dtype import long
+from convcore._errors import names as _names
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.nn.modules.batchnorm import _BatchNorm
@@ -274,4 +274,4 @@ class SWALR(LRScheduler):
         return lrs
 
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _misnamed
 from convcore._device import check_device, device
+from convcore._errors.calls import hinting
 from convcore._tensor import Tensor, wrap
 from convcore.engine.runtime.locks import free_in_child, process_lock
 from convcore.kernels.runtime.restoring import Calls, restoring
@@ -265,7 +265,7 @@ def use_own_generator(seed: int) -> None:
 # The default generator
 
 
-@_misnamed.hinting
+@hinting
 def manual_seed(seed: int) -> Generator:
     """Seed the default generator, and return it; see `Generator.manual_seed`.
 

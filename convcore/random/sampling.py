@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype, _misnamed
+from convcore import _dtype
 from convcore._creation.arguments import (
     DtypeLike,
     allocated,
@@ -25,6 +25,7 @@ from convcore._creation.arguments import (
 from convcore._creation.memory import array_like
 from convcore._creation.out import out_dtype
 from convcore._device import check_device, is_meta
+from convcore._errors.calls import hinting
 from convcore._meta import meta
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
 from convcore.engine.runtime.errstate import quiet
@@ -68,7 +69,7 @@ def bernoulli(
     return leaf(array, out=out)
 
 
-@_misnamed.hinting
+@hinting
 def randperm(
     n: int,
     *,

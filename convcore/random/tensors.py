@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype, _misnamed
+from convcore import _dtype
 from convcore._creation.arguments import (
     DtypeLike,
     allocated,
@@ -19,6 +19,7 @@ from convcore._creation.arguments import (
 from convcore._creation.memory import array_like
 from convcore._creation.out import out_dtype
 from convcore._device import check_device, is_meta
+from convcore._errors.calls import hinting
 from convcore._meta import meta
 from convcore._tensor import Tensor, memory_format, preserve_format
 from convcore.engine.runtime.errstate import quiet
@@ -33,7 +34,7 @@ def _empty(size: tuple[int, ...], dtype: np.dtype, device: Any) -> np.ndarray:
     return allocated(meta if is_meta(device) else np.empty, size, dtype)
 
 
-@_misnamed.hinting
+@hinting
 def rand(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -53,7 +54,7 @@ def rand(
     return leaf(array, requires_grad, device, out)
 
 
-@_misnamed.hinting
+@hinting
 def randn(
     *sizes: Any,
     size: Sequence[int] | None = None,

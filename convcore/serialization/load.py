@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype, _misnamed
+from convcore import _dtype
 from convcore._device import check_device, device
-from convcore._hints import hinted
+from convcore._errors import hinted
+from convcore._errors.calls import unknown_keyword
 from convcore._text import printable
 from convcore.serialization import (
     archive,
@@ -99,7 +100,9 @@ def load(
     >>> convcore.load(file)
     {'weight': tensor([1., 1.])}
     """
-    _misnamed.refuse_keywords(load, pickle_load_args, _OF_PICKLE)
+    for name in pickle_load_args:
+        if name not in _OF_PICKLE:
+            raise unknown_keyword("load", name, ("f", "map_location", "weights_only", *_OF_PICKLE))
     if weights_only is None:
         weights_only = pickle_module is None
     if weights_only and pickle_module is not None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, BinaryIO
 
-from convcore._hints import hinted
 from convcore.kernels.runtime._folders import sync_folder
 
 __all__ = ["writing"]
@@ -72,8 +71,8 @@ def _made(temporary: str, f: Any, before: os.stat_result | None) -> BinaryIO | N
         if before is not None and isinstance(error, PermissionError):
             return None
         folder = os.path.dirname(os.fspath(f))
-        absent = f"there is no directory {folder!r}" if not os.path.isdir(folder or ".") else ""
-        raise hinted(type(error)(error.errno, error.strerror, os.fspath(f)), absent) from None
+        absent = "" if os.path.isdir(folder or ".") else f" (there is no directory {folder!r})"
+        raise type(error)(error.errno, f"{error.strerror}{absent}", os.fspath(f)) from None
 
 
 def _mode(before: os.stat_result | None) -> int:

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _misnamed, overrides
+from convcore import overrides
 from convcore._device import device
 from convcore._dtype import bfloat16
 from convcore._dtype import dtype as _dtype
-from convcore._hints import hinted
-from convcore._hints.states import OBJECT_FIRST
+from convcore._errors import hinted
+from convcore._errors.calls import hinting
+from convcore._errors.hints import OBJECT_FIRST
 from convcore._size import Size
 from convcore._storage import UntypedStorage, is_storage
 from convcore._tensor import Tensor
@@ -36,7 +37,7 @@ __all__ = ["DEFAULT_PROTOCOL", "save"]
 DEFAULT_PROTOCOL = 2  # of pickle, as PyTorch's files have it
 
 
-@_misnamed.hinting
+@hinting
 def save(
     obj: Any,
     f: Any,

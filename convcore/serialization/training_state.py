@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._errors import hinted
 from convcore._text import printable
 from convcore.random.generator import Generator
 from convcore.random.states import (
@@ -154,7 +155,7 @@ class TrainingState:
                 if hasattr(part, "_opt_called"):  # else a schedule's step would warn
                     part._opt_called = True
             except Exception as error:
-                error.add_note(f"It is the state of {name!r}.")
+                hinted(error, f"it is the state of {name!r}")
                 raise
         set_global_states(state["random"])
         self.epoch, self.step = state["epoch"], state["step"]
@@ -218,8 +219,7 @@ def _check_random(name: str, part: Any, state: Any) -> None:
             bits_state(part.bit_generator, state)
     except (TypeError, ValueError, RuntimeError, LookupError, OverflowError) as error:
         refused = ValueError(f"{name!r} is no state of its generator: {error}")
-        refused.add_note(f"It is the state of {name!r}.")
-        raise refused from None
+        raise hinted(refused, f"it is the state of {name!r}") from None
 
 
 def _access(name: str, part: Any) -> tuple[Callable[[], Any], Callable[[Any], Any]]:

@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from convcore import _misnamed
+from convcore._errors import names as _names
 from convcore.utils import data, hooks
 
 if TYPE_CHECKING:
@@ -20,5 +20,5 @@ if not TYPE_CHECKING:  # type checkers find the module, and misspelt names
             try:
                 return importlib.import_module(f"convcore.utils.{name}")
             except ModuleNotFoundError as error:  # of a package that is not installed
-                raise AttributeError(str(error), name=name) from error
-        raise _misnamed.missing_name(__name__, name)
+                raise AttributeError(str(error), name=name) from None
+        raise _names.missing_name(__name__, name)

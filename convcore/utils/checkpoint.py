@@ -9,7 +9,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from convcore import _misnamed, autograd
+from convcore import autograd
+from convcore._errors import names as _names
 from convcore._tensor import Tensor
 from convcore.autograd.casting import Casting
 from convcore.autograd.casting import state as casting_state
@@ -369,4 +370,4 @@ def _composed(steps: list[Callable]) -> Callable:
     return run
 
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import convcore
+from convcore._errors import without_hint
 from convcore.autograd.node import record
 
 
@@ -57,7 +58,7 @@ def test_backward_needs_a_gradient_of_what_is_no_scalar(lib):
     x = leaf(lib, 1.0, 2.0)
     with pytest.raises(RuntimeError) as error:
         (x * 2).backward()
-    assert str(error.value) == "grad can be implicitly created only for scalar outputs"
+    assert without_hint(error.value) == "grad can be implicitly created only for scalar outputs"
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
@@ -70,16 +71,16 @@ def test_backward_takes_one_element_for_a_scalar(lib, shape):
 def test_backward_needs_a_tensor_that_requires_grad(lib):
     with pytest.raises(RuntimeError) as error:
         lib.ones(1).backward()
-    assert str(error.value) == "element 0 of tensors does not require grad and does not have a " + (
-        "grad_fn"
-    )
+    assert without_hint(
+        error.value
+    ) == "element 0 of tensors does not require grad and does not have a " + ("grad_fn")
 
 
 def test_backward_checks_the_shape_of_a_gradient(lib):
     y = leaf(lib, 1.0, 2.0) * 2
     with pytest.raises(RuntimeError) as error:
         y.backward(lib.ones(3))
-    assert str(error.value) == (
+    assert without_hint(error.value) == (
         "Mismatch in shape: grad_output[0] has a shape of torch.Size([3]) and output[0] has a "
         "shape of torch.Size([2])."
     )

@@ -44,7 +44,7 @@ def test_summary_of_a_file_counts_as_that_of_the_net(file, capsys):
 def test_summary_asks_for_sizes_that_are_free(free, capsys):
     assert cli.main(["summary", str(free)]) == 2
     said = capsys.readouterr().err
-    assert "input 'image' is [N, 1, H, 4]: give its sizes, as --input 1,1,1,4\n" in said
+    assert "input 'image' is [N, 1, H, 4]: give its sizes, as --input 1,1,224,4\n" in said
     assert cli.main(["summary", str(free), "--input-size", "1,1,6,4"]) == 0
     assert "1, 1, 6, 4" in capsys.readouterr().out
 

@@ -212,9 +212,10 @@ def test_commands_fit(command, width, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "500")
     cli.main(command.split())
     wide = capsys.readouterr().out
-    assert {w for w in words_of(narrow) if "--" not in w} == {
-        w for w in words_of(wide) if "--" not in w
-    }
+    if not command.startswith("summary"):  # which leaves out types, to keep its columns
+        assert {w for w in words_of(narrow) if "--" not in w} == {
+            w for w in words_of(wide) if "--" not in w
+        }
     assert all(len(line) <= width or len(line.split()) == 1 for line in narrow.split("\n"))
 
 

@@ -15,7 +15,10 @@ from pathlib import Path
 import pytest
 
 import convcore
-from convcore.compat import errors, names, scope, table
+from convcore._errors import missing as errors
+from convcore._errors import pytorch as names
+from convcore._errors import scope
+from convcore.compat import table
 from convcore.compat import torch as compat_torch
 
 HELPERS = Path(__file__).parents[1] / "helpers"

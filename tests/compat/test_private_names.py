@@ -9,7 +9,7 @@ import pytest
 
 import convcore
 from convcore import overrides
-from convcore.compat import errors
+from convcore._errors import missing as errors
 
 
 @pytest.fixture(params=["convcore", "torch"])

@@ -278,4 +278,4 @@ def test_binary_targets_are_no_integers(torch, loss):
     same_error(torch, function, np.array([0.5, 0.2]))
     with pytest.raises(RuntimeError) as caught:
         function(convcore, convcore.tensor([0.5, 0.2]))
-    assert "target.float()" in caught.value.__notes__[0]
+    assert "target.float()" in str(caught.value)

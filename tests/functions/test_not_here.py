@@ -8,7 +8,8 @@ import pytest
 
 import convcore
 from convcore import Tensor
-from convcore.compat import NotInConvcoreError, names
+from convcore._errors import pytorch as names
+from convcore.compat import NotInConvcoreError
 from convcore.functions._not_here import NAMES, OF_ARRAYS
 
 
@@ -47,8 +48,8 @@ def test_a_method_of_arrays_has_pythons_text_and_a_hint(name):
     assert not hasattr(tensor, name) and name not in names.public()["torch.Tensor"]
     with pytest.raises(AttributeError) as caught:
         getattr(tensor, name)
-    assert str(caught.value) == f"'Tensor' object has no attribute {name!r}"
-    assert caught.value.__notes__ == [f"Hint: use {OF_ARRAYS[name]}"]
+    text = f"'Tensor' object has no attribute {name!r}"
+    assert str(caught.value) == f"{text}\nHint: use {OF_ARRAYS[name]}"
 
 
 def test_what_is_used_instead_is_there():

@@ -1,8 +1,8 @@
-"""Print convcore/compat/names.txt: PyTorch's public names, by module.
+"""Print convcore/_errors/pytorch_names.txt: PyTorch's public names, by module.
 
-    python tests/helpers/list_torch_names.py > convcore/compat/names.txt
+    python tests/helpers/list_torch_names.py > convcore/_errors/pytorch_names.txt
 
-Needs PyTorch, of the version in convcore/compat/names.py.
+Needs PyTorch, of the version in convcore/_errors/pytorch.py.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import Any
 from against_torch import same
 
 import convcore
+from convcore._errors import without_hint
 
 
 def state(module: Any) -> dict:
@@ -21,7 +22,7 @@ def told(library: Any, function: Callable) -> Any:
     try:
         return function(library)
     except Exception as error:
-        text = str(error).replace("torch.", "").replace("convcore.", "")
+        text = without_hint(error).replace("torch.", "").replace("convcore.", "")
         return type(error).__name__, text
 
 

@@ -234,15 +234,14 @@ def test_bad_arguments_are_named(arguments, options, error, text, tmp_path):
 def test_a_file_before_the_inputs_is_seen():
     with pytest.raises(TypeError, match="args have to be tensors, got str") as caught:
         export(nn.ReLU(), "net.onnx", convcore.ones(2))
-    assert caught.value.__notes__ == [
-        "Hint: inputs come second, and then the file: export(net, x, path)"
-    ]
+    hint = "\nHint: inputs come second, and then the file: export(net, x, path)"
+    assert str(caught.value).endswith(hint)
 
 
 def test_a_misspelt_name_is_told_from_what_only_pytorch_has():
     with pytest.raises(AttributeError, match=r"'exprt'\. Did you mean 'export'\?$") as caught:
         convcore.onnx.exprt  # noqa: B018
-    assert not hasattr(caught.value, "__notes__")
+    assert "Hint: " not in str(caught.value)
 
 
 def exported(net, *inputs, file, **options):
@@ -489,15 +488,15 @@ def test_pytorchs_arguments_are_taken(tmp_path):
         ({"f": 3}, "'destination' must be a path or file object, got int"),
         ({"f": "net.onnx", "report": True}, "report must be False, got True"),
         ({"f": "net.onnx", "training": 2}, "nets are exported in evaluation mode"),
-        ({"f": "net.onnx", "verbos": True}, "did you mean 'verbose'?"),
-        ({"f": "net.onnx", "dynamic_shape": {}}, "did you mean 'dynamic_shapes'?"),
+        ({"f": "net.onnx", "verbos": True}, "Did you mean 'verbose'?"),
+        ({"f": "net.onnx", "dynamic_shape": {}}, "Did you mean 'dynamic_shapes'?"),
     ],
 )
 def test_other_arguments_are_refused(given, meant, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(TypeError) as caught:
         convcore.onnx.export(nn.Linear(2, 3), (convcore.rand(1, 2),), **given)
-    assert meant in "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    assert meant in str(caught.value)
     assert not list(tmp_path.iterdir())
 
 

@@ -567,11 +567,11 @@ def test_other_modules_are_refused_with_a_hint(tmp_path, rng):
     net.head = nn.Linear(4, 5)
     with pytest.raises(OnnxError, match="node 'head' was replaced by Linear") as caught:
         save(net, tmp_path / "net.onnx")
-    assert "convcore.onnx.export" in caught.value.__notes__[0]
+    assert "convcore.onnx.export" in str(caught.value)
     for other in (nn.Linear(2, 2), nn.Sequential(net), convcore.optimize_for_inference(net)):
         with pytest.raises(TypeError, match=r"must be made by convcore.onnx.load") as caught:
             save(other, tmp_path / "net.onnx")
-        assert "convcore.onnx.export" in caught.value.__notes__[0]
+        assert "convcore.onnx.export" in str(caught.value)
 
 
 def test_a_file_that_has_changed_is_refused(tmp_path, rng):

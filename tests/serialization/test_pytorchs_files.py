@@ -252,7 +252,7 @@ def test_a_whole_net_without_its_class_gets_a_hint(tmp_path, monkeypatch):
     monkeypatch.delitem(globals(), "Whole")
     with pytest.raises(AttributeError, match="Whole") as caught:
         convcore.load(tmp_path / "a.pt", weights_only=False)
-    assert "torch.save(net.state_dict(), file)" in caught.value.__notes__[0]
+    assert "torch.save(net.state_dict(), file)" in str(caught.value)
 
 
 def rebuilt(key="0", count=4, kind="UntypedStorage", dtype="uint16", size=(2,), offset=0, **more):

@@ -11,6 +11,7 @@ import pytest
 from process_targets import Squares
 
 import convcore
+from convcore._errors import without_hint
 from convcore.utils import data
 from convcore.utils.data import DataLoader, TensorDataset
 
@@ -175,7 +176,7 @@ def test_what_cannot_be_collated_raises_as_in_pytorch(torch, samples):
         torch.utils.data.default_collate(samples)
     with pytest.raises(type(theirs.value)) as ours:
         data.default_collate(samples)
-    assert str(ours.value) == str(theirs.value)
+    assert without_hint(ours.value) == str(theirs.value)
 
 
 def test_tensors_are_stacked():
@@ -258,7 +259,7 @@ def test_errors_are_those_of_pytorch(torch, make):
         make(torch.utils.data)
     with pytest.raises(type(theirs.value)) as ours:
         make(data)
-    assert str(ours.value) == str(theirs.value)
+    assert without_hint(ours.value) == str(theirs.value)
 
 
 @pytest.mark.parametrize("options", [{"shuffle": True}, {"sampler": [1]}, {"batch_sampler": [[1]]}])

@@ -303,8 +303,8 @@ def test_texts_of_exceptions_are_pytorchs(torch):
         with pytest.raises(KeyError) as found:
             next(batches)
         assert list(batches) == []  # PyTorch's worker ends here, and not when it is collected
-        texts.append(str(found.value).split("\n"))
-    assert texts[0][:2] == texts[1][:2] and texts[0][-2:] == texts[1][-2:]
+        texts.append(str(found.value).split("\nHint: ")[0].rstrip().split("\n"))
+    assert texts[0][:2] == texts[1][:2] and texts[0][-1] == texts[1][-1]
 
 
 def test_exception_whose_type_cannot_be_pickled_arrives():
@@ -349,8 +349,9 @@ def test_killed_worker_is_an_error():
     with pytest.raises(RuntimeError, match="exited unexpectedly") as error:
         list(batches)
     assert time.monotonic() - before < 4
-    assert str(error.value) == f"DataLoader worker (pid(s) {pid}) exited unexpectedly"
-    assert error.value.__notes__ == ["Worker 1 was killed by SIGKILL."]
+    assert str(error.value) == (
+        f"DataLoader worker (pid(s) {pid}) exited unexpectedly\nWorker 1 was killed by SIGKILL."
+    )
 
 
 def test_exiting_worker_is_an_error_and_the_next_epoch_starts_others(tmp_path):
@@ -364,7 +365,7 @@ def test_exiting_worker_is_an_error_and_the_next_epoch_starts_others(tmp_path):
     batches = loader(Leaving(6), persistent_workers=True)
     with pytest.raises(RuntimeError, match="exited unexpectedly") as raised:
         list(batches)
-    assert raised.value.__notes__ == ["Worker 1 exited with code 7."]
+    assert str(raised.value).endswith("\nWorker 1 exited with code 7.")
     assert lists(batches) == [[i] for i in range(6)]
 
 

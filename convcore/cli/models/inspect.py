@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from convcore._errors import without_hint
 from convcore.cli.errors import UsageError, require_place, seed
 from convcore.cli.models.files import axes_of, one_line, open_model, open_with_zeros
 from convcore.cli.models.pictures import (
@@ -99,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         other = _dtype_hint(arguments.input, given, model)
         if not arguments.model.endswith(".onnx") and _is_sizes(arguments.input or ""):
             other = other or designed_for(arguments.model)
-        why = f"{error}; {other}" if other else one_line(error)
+        why = f"{without_hint(error)}; {other}" if other else one_line(error)
         raise UsageError(f"{arguments.model} cannot take {shown}{hint}: {why}") from None
     print(f"Saved to {written}, {written.stat().st_size / 1e3:.0f} kB")
     return 0

@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from convcore._hints.states import prefix_of
+from convcore._errors.hints import prefix_of
 from convcore.cli.errors import UsageError
 from convcore.cli.models.files import first_of, one_line
 

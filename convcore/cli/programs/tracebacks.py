@@ -6,8 +6,11 @@ import os
 import sys
 from types import TracebackType
 
-from convcore._hints import hinted
-from convcore.compat import scope
+import convcore
+from convcore._errors import hinted, scope
+from convcore._errors.missing import NotInConvcoreError
+
+_PACKAGE = os.path.dirname(convcore.__file__)
 
 
 def hide_launcher() -> None:
@@ -21,6 +24,8 @@ def hide_launcher() -> None:
         if isinstance(error, SyntaxError) and own is trace:  # of the program, before its first line
             own = None
             hinted(error, "" if error.filename else f"is {sys.argv[0]!r} a program in Python?")
+        if isinstance(error, NotInConvcoreError):
+            _cut(own)
         before(kind, error.with_traceback(own), own)
 
     sys.excepthook = show
@@ -34,6 +39,17 @@ def of_program(trace: TracebackType | None) -> TracebackType | None:
     while found is not None and (_is_here(found) or _file(found) == "<frozen runpy>"):
         found = found.tb_next
     return found or trace
+
+
+def _cut(trace: TracebackType | None) -> None:
+    """Cut a traceback after the line of the program: how convcore looked for a name is no help."""
+    last = None
+    while trace is not None:
+        if not _file(trace).startswith((_PACKAGE, "<frozen importlib")):
+            last = trace
+        trace = trace.tb_next
+    if last is not None:
+        last.tb_next = None
 
 
 def _file(trace: TracebackType) -> str:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from convcore import Tensor, get_default_dtype, int64, tensor
+from convcore._errors import pytorch
 from convcore.amp import GradScaler as GradScaler
 from convcore.amp.autocast_mode import *  # noqa: F403
-from convcore.compat import names
 from convcore.compat.inert import stand_in
 from convcore.compat.torch import __config__ as __config__
 from convcore.compat.torch._switches import *  # noqa: F403
@@ -25,7 +25,7 @@ from convcore.nn import functional as F
 from convcore.overrides import DisableTorchFunction as DisableTorchFunction
 from convcore.overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 
-__version__ = TorchVersion(f"{names.VERSION}+convcore")
+__version__ = TorchVersion(f"{pytorch.VERSION}+convcore")
 
 # Types that programs compare with; no value of theirs can be made.
 SymInt, SymFloat, SymBool = (stand_in(f"torch.{n}") for n in ("SymInt", "SymFloat", "SymBool"))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from convcore import _hints
 from convcore._creation.arguments import checked_number
 from convcore._dtype import common
+from convcore._errors import hinted, hints
+from convcore._errors.calls import typename
 from convcore._tensor import Tensor, scalar_name
 from convcore.autograd.grad_mode import mode
-from convcore.engine.integers import as_int, as_ints
+from convcore.engine.integers import as_int, as_ints, is_int
 from convcore.functions._support.errstate import ignore_errstate
 
 
@@ -40,12 +41,12 @@ def check_arguments(function: str, **given: Any) -> None:
     """Raise TypeError unless a function's first arguments, given by their names, are tensors."""
     for position, (name, value) in enumerate(given.items(), 1):
         if not isinstance(value, Tensor):
-            raise _hints.hinted(
+            raise hinted(
                 TypeError(
                     f"{function}(): argument '{name}' (position {position}) must be Tensor, "
                     f"not {typename(value)}"
                 ),
-                _hints.inputs.not_a_tensor(value),
+                hints.not_a_tensor(value),
             )
 
 
@@ -90,15 +91,6 @@ def _no_ints(function: str, name: str, given: Sequence[Any], several: bool) -> T
     return TypeError(f"{function}(): argument '{name}' must be tuple of ints, {what}")
 
 
-def is_int(value: Any) -> bool:
-    """Return whether a value is an int, or stands for one, as a tensor of one int."""
-    try:
-        as_int(value)
-    except TypeError:
-        return False
-    return True
-
-
 def number(function: str, name: str, value: Any) -> Any:
     """Return an argument that must be a real number, or a tensor without axes, as a number."""
     return checked_number(function, value, name, real=True)
@@ -115,12 +107,6 @@ def refuse_gradients(function: str, **given: Any) -> None:
             )
 
 
-def typename(value: Any) -> str:
-    """Return the name of a value's type as PyTorch's errors give it: with NumPy's module."""
-    kind = type(value)
-    return kind.__name__ if kind.__module__ != "numpy" else f"numpy.{kind.__name__}"
-
-
 def refuse_complex(what: str, *inputs: Tensor, error: type = RuntimeError) -> None:
     """Raise where a tensor is complex: complex numbers have no order."""
     for one in inputs:
@@ -135,7 +121,7 @@ def check_kind(kernel: str, input: Tensor, kinds: str, other: Tensor | None = No
     """
     dtype = input._array.dtype if other is None else common(input._array, other._array)
     if dtype.kind not in kinds:
-        raise _hints.hinted(
+        raise hinted(
             NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'"),
-            _hints.inputs.FLOATS if "f" in kinds and dtype.kind in "iub" else "",
+            hints.FLOATS if "f" in kinds and dtype.kind in "iub" else "",
         )

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from convcore._errors.calls import UNNAMED, explained
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.autograd.views import view
 from convcore.engine.integers import as_dim
 from convcore.engine.layers.reduce import total as total_by_kernel
-from convcore.functions._support.naming import UNNAMED, explained
 
 __all__: list[str] = []
 

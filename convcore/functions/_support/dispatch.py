@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _hints
+from convcore._errors import hinted, hints
 from convcore._meta import NoValuesError, of_elements
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd import views
@@ -152,9 +152,9 @@ def compiled(
     array, node = x._array, node or op[0].title().replace("_", "")
     if array.dtype.kind not in "fV":
         kind = scalar_name(array.dtype)
-        raise _hints.hinted(
+        raise hinted(
             NotImplementedError(f"\"{node}\" not implemented for '{kind}'"),
-            _hints.inputs.FLOATS if array.dtype.kind in "iub" else "",
+            hints.FLOATS if array.dtype.kind in "iub" else "",
         )
     if ufunc is None or elementwise.computes(op[0], array.dtype):
         out = wrap(of_each(lambda array: elementwise.forward(op[0], array, op[1:]), array))

@@ -6,10 +6,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from convcore._errors.calls import UNNAMED, explained
 from convcore._tensor import Tensor
 from convcore.autograd.views import inplace
 from convcore.functions._support.arguments import check_tensor
-from convcore.functions._support.naming import UNNAMED, explained
 
 __all__: list[str] = []
 

@@ -11,12 +11,11 @@ import numpy as np
 
 from convcore._dtype import can_cast_numpy
 from convcore._dtype_names import C_NAMES
+from convcore._errors.calls import UNNAMED, after, typename
 from convcore._tensor import Tensor, scalar_name
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.views import check_apart, check_writable
-from convcore.functions._support.arguments import typename
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions._support.naming import UNNAMED, after
 
 _TABLE = """
     abs acos acosh add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle any asin

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.matrix_checks import check_matrix, lapack
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, sub
 from convcore.functions.broadcast import broadcast_shape, fitted, sum_to
 from convcore.functions.linalg.norms import tolerance

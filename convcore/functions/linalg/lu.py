@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import record
 from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.matrix_checks import check_same_dtype, raise_first
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add
 from convcore.functions.linalg.triangular import solve_triangular
 from convcore.functions.matmul import matmul

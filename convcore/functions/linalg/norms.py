@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from convcore._dtype import INEXACT, as_numpy
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions import reduce
 from convcore.functions._support.arguments import check_arguments, number
 from convcore.functions._support.axes import axes
 from convcore.functions._support.matrix_checks import check_matrix, check_square, lapack
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import div, mul
 from convcore.functions.broadcast import cast
 from convcore.functions.elementwise import abs

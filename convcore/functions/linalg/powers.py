@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.engine.integers import as_int
@@ -21,7 +22,6 @@ from convcore.engine.runtime.checks import plain
 from convcore.functions import products, slicing
 from convcore.functions._support.arguments import check_arguments, check_kind, check_optional
 from convcore.functions._support.matrix_checks import check_square
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import conj, mul
 from convcore.functions.elementwise import pow
 from convcore.functions.joining import cat

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import needs_history, record
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.matrix_checks import check_matrix, check_square, lapack
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, conj, div, mul, sub
 from convcore.functions.broadcast import cast
 from convcore.functions.complex_parts import real

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments
@@ -25,7 +26,6 @@ from convcore.functions._support.matrix_checks import (
     each,
     raise_first,
 )
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.arithmetic import add, mul, neg
 from convcore.functions.broadcast import broadcast_shape, sum_to
 from convcore.functions.matmul import matmul

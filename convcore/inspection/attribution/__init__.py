@@ -6,7 +6,7 @@ layers are applied at the nodes of the graph, so modules that are called again, 
 with a shortcut and operations in place all follow them.
 """
 
-from convcore import _misnamed
+from convcore._errors import calls as _calls
 from convcore.inspection.attribution._lrp_rules import Epsilon, Gamma, ZPlus
 from convcore.inspection.attribution.cam import grad_cam, grad_cam_plus_plus, layer_cam
 from convcore.inspection.attribution.deep_lift import deep_lift
@@ -34,4 +34,4 @@ __all__ = [
     "smooth_grad",
 ]
 
-_misnamed.hint_keywords(__name__)
+_calls.hint_keywords(__name__)

@@ -7,11 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from convcore import nn
-from convcore._hints import hinted
+from convcore._errors import hinted
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.differentiate import grad
 from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.graph import GradientEdge, get_gradient_edge
+from convcore.inspection._models import channel_axis
 from convcore.inspection.attribution._batches import MEMORY, by_chunks
 from convcore.inspection.attribution._run import (
     Target,
@@ -162,7 +163,8 @@ def _cam(
         maps, grads = _maps(model, module, images, target, chosen, call)
         found = combined(maps, grads).sum(axis=1, keepdims=True)
         result = wrap(np.maximum(found, 0) if relu else found)
-        return _resized(result, tuple(images.shape[2:])) if upsample else result
+        sizes = tuple(images.shape[2:] if channel_axis(images.shape) == 1 else images.shape[1:3])
+        return _resized(result, sizes) if upsample else result
 
     with explaining(model, input):
         return by_chunks(explain, model, input, memory)

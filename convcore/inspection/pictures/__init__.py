@@ -5,7 +5,7 @@ the one that it is given: save it to a file, or make one with ``matplotlib.pyplo
 it shown. They need the extra ``convcore[view]``.
 """
 
-from convcore import _misnamed
+from convcore._errors import calls as _calls
 from convcore.inspection.pictures.flow import gradient_flow
 from convcore.inspection.pictures.graph import Graph, graph
 from convcore.inspection.pictures.maps import feature_maps, kernels
@@ -24,4 +24,4 @@ __all__ = [
     "saliency_overlay",
 ]
 
-_misnamed.hint_keywords(__name__)
+_calls.hint_keywords(__name__)

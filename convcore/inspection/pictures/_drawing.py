@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from convcore._dtype import FLOATING
-from convcore._hints import hinted
+from convcore._errors import hinted
 from convcore._tensor import Tensor
 from convcore.nn import Module
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from convcore._hints import hinted
+from convcore._errors import hinted
 from convcore.inspection.pictures._drawing import array_of, figure_of
 from convcore.nn import Module
 

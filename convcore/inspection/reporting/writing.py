@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from convcore import nn
-from convcore._hints import hinted
-from convcore._hints.inputs import input_of_sizes
+from convcore._errors import hinted
+from convcore._errors.hints import input_of_sizes
 from convcore._tensor import Tensor
 from convcore.inspection._models import check_model
 from convcore.inspection._optimized import refuse_optimized

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from convcore import _hints, nn
+from convcore import nn
+from convcore._errors import nearest
 
 
 class Selection:
@@ -116,7 +117,7 @@ def nearest_of(wanted: str, names: Iterable[str]) -> str:
     """Return words about the names that are most like one: empty if there are none."""
     names = sorted(names)
     close = [name for name in names if wanted in re.split(r"[./]", name)]
-    if not close and (found := _hints.nearest(wanted, names)):
+    if not close and (found := nearest(wanted, names)):
         return f"; is {found!r} meant?"
     close = close or [name for name in names if name.startswith(f"{wanted}[")]
     shown = (close or names)[:6]

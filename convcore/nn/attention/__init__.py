@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from enum import IntEnum
 
-from convcore import _misnamed
+from convcore._errors import names as _names
 from convcore.kernels.runtime.restoring import Calls, restoring
 
 __all__ = ["SDPBackend", "sdpa_kernel"]
@@ -42,4 +42,4 @@ def sdpa_kernel(
     return {}
 
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

@@ -25,8 +25,7 @@ A layer takes its parameters in ``__init__`` and calls a function of `convcore.n
 
 from typing import TYPE_CHECKING
 
-from convcore._misnamed import name_methods
-from convcore.functions._support.naming import names_in_constructor
+from convcore._errors.calls import name_methods, names_in_constructor
 from convcore.nn.modules.activation import *  # noqa: F403
 from convcore.nn.modules.adaptive import *  # noqa: F403
 from convcore.nn.modules.batchnorm import *  # noqa: F403

@@ -80,7 +80,7 @@ class Conversion:
                 "Complex modules are a new feature under active development whose design may "
                 "change, and some modules might not work as expected when using complex tensors as "
                 "parameters or buffers.",
-                stacklevel=3,  # of who calls it through `_misnamed.hinting`
+                stacklevel=3,  # of who calls it through `hinting`
             )
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(

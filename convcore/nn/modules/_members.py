@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from convcore import _hints
+from convcore._errors import hinted, hints
 from convcore._tensor import Tensor
 from convcore.nn.modules import _hooks
 from convcore.nn.parameter import Buffer, Parameter
@@ -30,18 +30,18 @@ def _full_name(cls: type) -> str:
 def _check_none(value: Any, kind: str, name: str, expected: str) -> None:
     """Raise if what is assigned to the name of a parameter, module or buffer is not None."""
     if value is not None:
-        raise _hints.hinted(
+        raise hinted(
             TypeError(
                 f"cannot assign '{typename(value)}' as {kind} '{name}' "
                 f"({expected} or None expected)"
             ),
-            _hints.modules.parameter(value, name) if kind == "parameter" else "",
+            hints.parameter(value, name) if kind == "parameter" else "",
         )
 
 
 def _too_early(what: str) -> AttributeError:
     error = AttributeError(f"cannot assign {what} before Module.__init__() call")
-    return _hints.hinted(error, _hints.modules.NO_SUPER)
+    return hinted(error, hints.NO_SUPER)
 
 
 class Members:
@@ -80,12 +80,12 @@ class Members:
         self._check_name("parameter", name, self._parameters)
         if param is not None:
             if not isinstance(param, Parameter):
-                raise _hints.hinted(
+                raise hinted(
                     TypeError(
                         f"cannot assign '{typename(param)}' object to parameter '{name}' "
                         "(torch.nn.Parameter or None required)"
                     ),
-                    _hints.modules.not_a_parameter(param),
+                    hints.of_pytorch(param) or "wrap it: nn.Parameter(tensor)",
                 )
             if param.grad_fn is not None:
                 raise ValueError(
@@ -118,12 +118,12 @@ class Members:
             raise _too_early("buffer")
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise _hints.hinted(
+            raise hinted(
                 TypeError(
                     f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
                     "(torch Tensor or None required)"
                 ),
-                _hints.inputs.not_a_tensor(tensor),
+                hints.not_a_tensor(tensor),
             )
         hooks = _hooks._global_buffer_registration_hooks
         self._buffers[name] = _hooks.registered(hooks, self, name, tensor)
@@ -141,9 +141,9 @@ class Members:
             As for `register_parameter`, of a Module.
         """
         if module is not None and not isinstance(module, Members):
-            raise _hints.hinted(
+            raise hinted(
                 TypeError(f"{typename(module)} is not a Module subclass"),
-                _hints.modules.not_a_module(module),
+                hints.not_a_module(module),
             )
         self._check_name("module", name, self._modules)
         self._set_module(name, module)
@@ -181,9 +181,9 @@ class Members:
                 return own["_modules"][name]
         except KeyError:
             pass  # before __init__ there are no members
-        raise _hints.hinted(
+        raise hinted(
             AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'"),
-            _hints.modules.module_method(name),
+            hints.METHODS.get(name, ""),
         )
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -8,7 +8,7 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from convcore import _hints
+from convcore._errors import hinted, hints
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.handle import RemovableHandle, add_hook
@@ -106,7 +106,7 @@ class State:
             warnings.warn(
                 "Positional args are being deprecated, use kwargs instead.",
                 FutureWarning,
-                stacklevel=3,  # of who calls it through `_misnamed.hinting`
+                stacklevel=3,  # of who calls it through `hinting`
             )
             given = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
             destination = given["destination"] if destination is None else destination
@@ -183,9 +183,13 @@ class State:
             ``state_dict`` is not a mapping of strings, or its ``_metadata`` not one of versions.
         """
         if not isinstance(state_dict, Mapping):
-            raise _hints.hinted(
+            raise hinted(
                 TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}."),
-                _hints.states.not_a_state(state_dict),
+                "pass its state: load_state_dict(other.state_dict())"
+                if hasattr(state_dict, "state_dict")
+                else "read the file first: load_state_dict(torch.load(path))"
+                if isinstance(state_dict, str)
+                else "",
             )
         loading = _Loading(state_dict, assign)
         _check_form(loading.state)
@@ -203,8 +207,8 @@ class State:
             module: Any = self
             members = [*module.named_parameters(), *module.named_buffers()]
             shapes = {name: tensor.shape for name, tensor in members}
-            hint = _hints.states.state_keys(loading.missing, loading.unexpected, state_dict, shapes)
-            raise _hints.hinted(mismatch, hint)
+            hint = hints.state_keys(loading.missing, loading.unexpected, state_dict, shapes)
+            raise hinted(mismatch, hint)
         return _IncompatibleKeys(loading.missing, loading.unexpected)
 
     def _load_from_state_dict(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from convcore._creation import full
-from convcore._hints import hinted
+from convcore._errors import hinted
 from convcore._tensor import Tensor
 from convcore.functions._support.arguments import number
 from convcore.nn import functional

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from convcore import _hints, distributed
+from convcore import distributed
 from convcore._creation import ones, tensor, zeros
 from convcore._dtype import long
+from convcore._errors import hinted, hints
 from convcore._tensor import Tensor
 from convcore.distributed.group import resolve
 from convcore.nn import functional, init
@@ -104,9 +105,9 @@ class _NormBase(AffineNorm):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() not in self.ranks:
             allowed = " or ".join(f"{rank}D" for rank in self.ranks)
-            raise _hints.hinted(
+            raise hinted(
                 ValueError(f"expected {allowed} input (got {input.dim()}D input)"),
-                _hints.inputs.no_batch(input.dim(), allowed),
+                hints.no_batch(input.dim(), allowed),
             )
 
     def extra_repr(self) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from convcore._creation import empty
-from convcore._hints import hinted
+from convcore._errors import hinted
 from convcore._tensor import Tensor
 from convcore.engine.geometry import Steps
-from convcore.functions._support.arguments import is_int
+from convcore.engine.integers import is_int
 from convcore.nn import functional, init
 from convcore.nn.modules.module import Module
 from convcore.nn.modules.utils import _ntuple, at_call

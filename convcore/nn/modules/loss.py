@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from convcore._hints import hinted
-from convcore._hints.losses import loss_class
+from convcore._errors import hinted, without_hint
 from convcore._tensor import Tensor
 from convcore.functions.loss_reduction import older_reduction
 from convcore.nn import functional
@@ -46,7 +45,10 @@ class _Loss(Module):
             try:
                 reduction = older_reduction(size_average, reduce, stacklevel=4)
             except RuntimeError as error:  # of the bool of a tensor, with a hint of its own
-                raise hinted(RuntimeError(str(error)), loss_class(type(self))) from None
+                kind, code = type(self).__name__, type(self).forward.__code__
+                inputs = ", ".join(code.co_varnames[1 : code.co_argcount])
+                hint = f"make the loss first, and then call it: nn.{kind}()({inputs})"
+                raise hinted(RuntimeError(without_hint(error)), hint) from None
         self.reduction = reduction
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:

@@ -11,7 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-from convcore import _hints, _misnamed
+from convcore._errors import hinted, hints
+from convcore._errors.calls import KeywordHints, hint_call, hint_methods
 from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.autograd.leaf import blank
 from convcore.nn.modules._conversion import Conversion
@@ -73,7 +74,7 @@ if TYPE_CHECKING:
         def forward(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
 
 
-class Module(Members, State, Conversion, _misnamed.KeywordHints):
+class Module(Members, State, Conversion, KeywordHints):
     """The base class of layers and networks.
 
     A subclass calls ``super().__init__()`` first, assigns parameters (`Parameter`), buffers and
@@ -129,11 +130,11 @@ class Module(Members, State, Conversion, _misnamed.KeywordHints):
 
         Call the module itself, not this method: only that runs hooks.
         """
-        raise _hints.hinted(
+        raise hinted(
             NotImplementedError(
                 f'Module [{type(self).__name__}] is missing the required "forward" function'
             ),
-            _hints.modules.no_forward(self),
+            hints.no_forward(self),
         )
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
@@ -159,7 +160,7 @@ class Module(Members, State, Conversion, _misnamed.KeywordHints):
         try:
             return self.forward(*args, **kwargs)
         except TypeError as error:
-            _misnamed.hint_keyword(error, self.forward)
+            hint_call(error, self.forward, args, kwargs)
             raise
 
     if TYPE_CHECKING:  # a call has the arguments and the result of the subclass's forward
@@ -375,7 +376,7 @@ class Module(Members, State, Conversion, _misnamed.KeywordHints):
         self.__dict__.update(vars(Module()) | state)
 
 
-_misnamed.hint_methods("Module", (Members, State, Conversion, Module))
+hint_methods("Module", (Members, State, Conversion, Module))
 
 
 def _quoted(value: Any) -> str:

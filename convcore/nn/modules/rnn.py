@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from numbers import Number
 from typing import Any
 
-from convcore import _misnamed
 from convcore._creation import empty, zeros
-from convcore._hints import hinted
+from convcore._errors import hinted
+from convcore._errors.calls import unknown_keyword
 from convcore._tensor import Tensor
 from convcore.autograd.casting import here
 from convcore.functions.casts import lowered
@@ -435,7 +435,7 @@ def _check_keywords(layer: str, given: Iterable[str], *more: str) -> None:
     names = (*_KEYWORDS, *more)
     for name in given:
         if name not in names:
-            raise _misnamed.unknown_keyword(layer, name, names)
+            raise unknown_keyword(f"{layer}.__init__", name, names)
 
 
 def _refuse_projection(kwargs: dict) -> None:

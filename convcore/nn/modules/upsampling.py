@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from convcore._errors.calls import typename
 from convcore._tensor import Tensor
-from convcore.functions._support.arguments import typename
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
 

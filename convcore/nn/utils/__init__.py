@@ -6,7 +6,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from convcore import _misnamed
+from convcore._errors import names as _names
 from convcore.nn.utils import clip_grad as clip_grad
 from convcore.nn.utils import convert_parameters as convert_parameters
 from convcore.nn.utils import rnn as rnn
@@ -66,4 +66,4 @@ if not TYPE_CHECKING:
             return value
         if name in _MODULES:
             return importlib.import_module(f"convcore.nn.utils.{name}")
-        raise _misnamed.missing_name(__name__, name)
+        raise _names.missing_name(__name__, name)

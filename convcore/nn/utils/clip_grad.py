@@ -10,12 +10,13 @@ import warnings
 from collections.abc import Iterable
 from types import GeneratorType
 
-from convcore import _creation, _hints
+from convcore import _creation
+from convcore._errors import hinted, hints
+from convcore._errors.calls import names_arguments, typename
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.engine.layers import clip_grad
-from convcore.functions._support.arguments import number, typename
-from convcore.functions._support.naming import names_arguments
+from convcore.functions._support.arguments import number
 from convcore.functions.joining import stack
 from convcore.functions.reduce import norm
 
@@ -36,7 +37,7 @@ def _listed(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
         return [tensors] if isinstance(tensors, Tensor) else list(tensors)
     except TypeError as error:
         if hasattr(tensors, "parameters"):
-            _hints.hinted(error, _hints.modules.not_parameters(tensors))
+            hinted(error, hints.not_parameters(tensors))
         raise
 
 
@@ -46,7 +47,7 @@ def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
         grads = [parameter.grad for parameter in _listed(parameters)]
     except AttributeError as error:
         if hasattr(error.obj, "parameters"):  # a module, or one of those that it iterates over
-            _hints.hinted(error, _hints.modules.not_parameters(error.obj))
+            hinted(error, hints.not_parameters(error.obj))
         raise
     return [grad for grad in grads if grad is not None]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.joining import cat
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]

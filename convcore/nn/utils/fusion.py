@@ -6,9 +6,9 @@ import copy
 from typing import Any
 
 from convcore._creation import ones_like, zeros_like
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor
 from convcore.functions._support.arguments import check_arguments, check_optional
-from convcore.functions._support.naming import names_arguments
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from convcore import _misnamed
+from convcore._errors import names as _names
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.nn.modules.module import Module
@@ -156,4 +156,4 @@ def spectral_norm(
     return register_parametrization(module, name, norm)
 
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

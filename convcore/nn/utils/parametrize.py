@@ -8,7 +8,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from convcore import _misnamed
+from convcore._errors import names as _names
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.kernels.runtime.restoring import Calls, restoring
@@ -400,4 +400,4 @@ def transfer_parametrizations_and_params(
     return to_module
 
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

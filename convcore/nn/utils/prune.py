@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _misnamed
 from convcore._creation import ones_like
+from convcore._errors import names as _names
 from convcore._tensor import Tensor, wrap
 from convcore.functions.joining import cat
 from convcore.functions.reduce import norm
@@ -495,4 +495,4 @@ def is_pruned(module: Module) -> bool:
     return any(_hooks(one) for one in module.modules())
 
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

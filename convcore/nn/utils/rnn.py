@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore import _dtype, _misnamed
+from convcore import _dtype
 from convcore._creation import as_tensor, full, tensor
+from convcore._errors import names as _names
+from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
-from convcore.functions._support.naming import names_arguments
 from convcore.functions.index_along import index_copy, index_select
 from convcore.functions.joining import cat
 from convcore.functions.shape import reshape, transpose
@@ -344,4 +345,4 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     return unpad_sequence(padded, lengths, batch_first=True)
 
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

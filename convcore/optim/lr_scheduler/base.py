@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from convcore import _hints, _misnamed
+from convcore._errors import hinted, hints
+from convcore._errors.calls import KeywordHints
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.optim._checks import check_numbers
@@ -22,7 +23,7 @@ EPOCH_DEPRECATION_WARNING = (
 )
 
 
-class LRScheduler(_misnamed.KeywordHints):
+class LRScheduler(KeywordHints):
     """The base class of learning rate schedulers.
 
     A subclass computes each group's learning rate in `get_lr`, from `last_epoch` and the group's
@@ -165,9 +166,9 @@ class LRScheduler(_misnamed.KeywordHints):
 def checked_optimizer(optimizer: Any) -> Optimizer:
     """Return an argument that must be an optimizer."""
     if not isinstance(optimizer, Optimizer):
-        raise _hints.hinted(
+        raise hinted(
             TypeError(f"{type(optimizer).__name__} is not an Optimizer"),
-            _hints.inputs.of_pytorch(optimizer),
+            hints.of_pytorch(optimizer),
         )
     return optimizer
 

@@ -1,6 +1,6 @@
 """Datasets, samplers, collation and the DataLoader."""
 
-from convcore import _misnamed
+from convcore._errors import names as _names
 from convcore.utils.data._utils.collate import default_collate, default_convert
 from convcore.utils.data._utils.worker import get_worker_info
 from convcore.utils.data.dataloader import DataLoader
@@ -47,4 +47,4 @@ __all__ = [
     "random_split",
 ]
 
-_misnamed.explain_names(__name__)
+_names.explain_names(__name__)

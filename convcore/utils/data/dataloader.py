@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, over
 
 import numpy as np
 
-from convcore import _misnamed, random
+from convcore import random
+from convcore._errors.calls import KeywordHints
 from convcore._tensor import Tensor
 from convcore.utils.data._utils.arguments import check_order, check_workers, make_context
 from convcore.utils.data._utils.collate import default_collate, default_convert
@@ -75,7 +76,7 @@ class _InfiniteConstantSampler(Sampler):
         return itertools.repeat(None)
 
 
-class DataLoader(_misnamed.KeywordHints, Generic[_T_co]):
+class DataLoader(KeywordHints, Generic[_T_co]):
     """Iterate over a dataset in batches.
 
     Parameters

@@ -9,7 +9,8 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, Iterable, TypeVar  # noqa: UP035  # Iterable is Generic there
 
-from convcore import _hints, random
+from convcore import random
+from convcore._errors import hinted, hints
 from convcore._tensor import Tensor
 
 __all__ = [
@@ -80,13 +81,13 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         for number, one in enumerate(tensors):
             if not callable(getattr(one, "size", None)):
                 kind = type(one).__name__
-                raise _hints.hinted(
+                raise hinted(
                     TypeError(f"TensorDataset(): tensors[{number}] must be Tensor, got {kind}"),
-                    _hints.inputs.not_a_tensor(one),
+                    hints.not_a_tensor(one),
                 )
         if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
             rows = ", ".join(str(tensor.size(0)) for tensor in tensors)
-            raise _hints.hinted(
+            raise hinted(
                 AssertionError("Size mismatch between tensors"), f"their first axes are {rows}"
             )
         self.tensors = tensors

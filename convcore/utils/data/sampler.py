@@ -6,9 +6,10 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
-from convcore import _hints, random
+from convcore import random
 from convcore._creation import as_tensor, empty
 from convcore._dtype import float64, int64
+from convcore._errors import hinted, hints
 from convcore._tensor import Tensor
 
 __all__ = [
@@ -229,7 +230,7 @@ class BatchSampler(Sampler[list[int]]):
 
 def _check_count(name: str, value: Any) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
-        raise _hints.hinted(
+        raise hinted(
             ValueError(f"{name} should be a positive integer value, but got {name}={value}"),
-            _hints.data.ONE_DATASET if isinstance(value, Tensor) else "",
+            hints.ONE_DATASET if isinstance(value, Tensor) else "",
         )

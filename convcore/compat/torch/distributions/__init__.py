@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from convcore.compat import errors
+from convcore._errors import missing
 from convcore.distributions import Distribution
 
 
@@ -11,4 +11,4 @@ class LKJCholesky(Distribution):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Raise NotUsableError."""
-        raise errors.not_usable("torch.distributions.LKJCholesky")
+        raise missing.not_usable("torch.distributions.LKJCholesky")

@@ -9,7 +9,7 @@ import os
 from pathlib import PurePath
 from typing import Any
 
-from convcore.compat import errors
+from convcore._errors import missing
 
 loaded_libraries: set[str] = set()
 
@@ -18,7 +18,7 @@ def load_library(path: Any) -> None:
     """Raise an OSError, which packages with a fallback in Python catch; accept torchvision's."""
     file = PurePath(os.fspath(path))
     if (file.parent.name, file.name.partition(".")[0]) not in _IN_PYTHON:
-        raise errors.MissingLibraryError(errors.explain("torch.ops.load_library"))
+        raise missing.MissingLibraryError(missing.explain("torch.ops.load_library"))
 
 
 # torchvision asks once whether it has its operators, and calls none of them if not; since 0.29 its

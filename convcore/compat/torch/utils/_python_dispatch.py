@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from convcore.compat import errors
+from convcore._errors import missing
 
 
 class TorchDispatchMode:
@@ -14,8 +14,8 @@ class TorchDispatchMode:
         pass
 
     def __enter__(self) -> NoReturn:
-        raise errors.NotUsableError(
-            errors.explain("torch.utils._python_dispatch.TorchDispatchMode")
+        raise missing.NotUsableError(
+            missing.explain("torch.utils._python_dispatch.TorchDispatchMode")
         )
 
     def __exit__(self, *error: object) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _hints
 from convcore._creation import as_tensor, tensor
 from convcore._dtype import float64
+from convcore._errors import hinted, hints
 from convcore._tensor import Tensor
 from convcore.functions import stack
 
@@ -124,7 +124,7 @@ def _refused(kind: Any) -> TypeError:
         "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
         f"{kind}"
     )
-    return _hints.hinted(error, _hints.inputs.of_pytorch(kind))
+    return hinted(error, hints.of_pytorch(kind))
 
 
 def _of_sequences(batch: Sequence[Any], recurse: Callable[[Any], Any]) -> Any:

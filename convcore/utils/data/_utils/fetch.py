@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from convcore import _hints
+from convcore._errors import hinted, hints
 from convcore.utils.data._utils.collate import default_collate
 from convcore.utils.data.dataset import IterableDataset, TensorDataset
 
@@ -36,7 +36,7 @@ def make_fetch(
             return collate(samples)
         except (RuntimeError, TypeError) as error:
             if isinstance(numbers, list | tuple):
-                _hints.hinted(error, _hints.data.samples(numbers, samples))
+                hinted(error, hints.samples(numbers, samples))
             raise
 
     return fetch
@@ -50,7 +50,7 @@ def _samples(dataset: Any, numbers: Any) -> list[Any]:
     except Exception as error:
         if isinstance(numbers, list | tuple):  # which can be read again
             last = len(numbers) - operator.length_hint(left) - 1
-            _hints.hinted(error, f"it came from dataset[{numbers[last]}]")
+            hinted(error, f"it came from dataset[{numbers[last]}]")
         raise
 
 

@@ -113,8 +113,10 @@ class Processes:
         process.join(MP_STATUS_CHECK_INTERVAL)
         gone = [p for p in self.processes if not p.is_alive()] or [process]
         pids = ", ".join(str(process.pid) for process in gone)
-        failure = RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly")
-        failure.add_note(f"Worker {worker} {_end_of(process.exitcode)}.")
+        failure = RuntimeError(
+            f"DataLoader worker (pid(s) {pids}) exited unexpectedly\n"
+            f"Worker {worker} {_end_of(process.exitcode)}."
+        )
         self.broken = True
         self.close()
         raise failure from error

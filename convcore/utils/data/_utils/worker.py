@@ -76,10 +76,7 @@ class ExceptionWrapper:
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
         error: Any = sys.exc_info()[1] if exc_info is None else exc_info[1]
         self.exc_type: Any = type(error)
-        told = traceback.TracebackException.from_exception(error)
-        # Notes, as hints are, go with the exception: its text is PyTorch's.
-        self.notes, told.__notes__ = list(getattr(error, "__notes__", ())), None
-        self.exc_msg = "".join(told.format())
+        self.exc_msg = "".join(traceback.format_exception(error))
         self.where = where
 
     def reraise(self) -> None:
@@ -92,8 +89,6 @@ class ExceptionWrapper:
             error = self.exc_type(message=text) if has_message else self.exc_type(text)
         except Exception:
             error = RuntimeError(text)
-        for note in self.notes:
-            error.add_note(note)
         raise error from None
 
 

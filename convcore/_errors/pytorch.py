@@ -11,7 +11,7 @@ VERSION = "2.13.0"
 @functools.cache
 def public() -> dict[str, frozenset[str]]:
     """Return the public names of each module, and of torch.Tensor."""
-    text = files("convcore.compat").joinpath("names.txt").read_text("ascii")
+    text = files("convcore._errors").joinpath("pytorch_names.txt").read_text("ascii")
     lines = (line.split() for line in text.splitlines() if line[:1] not in ("", "#"))
     return {module: frozenset(names) for module, *names in lines}
 

@@ -1,11 +1,12 @@
-"""The error for what PyTorch has and convcore has not."""
+"""Errors for names that PyTorch has and convcore lacks."""
 
 from __future__ import annotations
 
+import functools
 import sys
+from types import ModuleType
 
-from convcore import _misnamed
-from convcore.compat import names, scope
+from convcore._errors import nearest, pytorch, scope
 
 
 class NotInConvcoreError(Exception):
@@ -35,7 +36,7 @@ class MissingLibraryError(NotInConvcoreError, OSError):
 def missing_attribute(module: str, name: str) -> AttributeError:
     """Return the error of a name that a module, or a class such as torch.Tensor, has not."""
     path = f"{module}.{name}"
-    if names.is_public(module, name) or names.is_module(path):
+    if pytorch.is_public(module, name) or pytorch.is_module(path):
         return MissingAttributeError(explain(path), name=name)
     if use := scope.of_others(path):
         return MissingAttributeError(f"{module} has no attribute {name!r}; {use}", name=name)
@@ -50,13 +51,30 @@ def missing_attribute(module: str, name: str) -> AttributeError:
 
 def _where(module: str) -> str:
     """Say of which library it is known that it has no such name: not all of PyTorch is listed."""
-    listed = module in names.public()
-    return f", neither in convcore nor in PyTorch {names.VERSION}" if listed else " in convcore"
+    listed = module in pytorch.public()
+    return f", neither in convcore nor in PyTorch {pytorch.VERSION}" if listed else " in convcore"
 
 
 def not_usable(path: str) -> NotUsableError:
     """Return the error of a stand-in that is called."""
     return NotUsableError(explain(path))
+
+
+@functools.lru_cache(1024)  # programs ask again and again whether a name is there
+def nearest_in(module: str, name: str) -> str:
+    """Return the name that was meant: the same in a module of this one, or one that is near."""
+    found = sys.modules[module]
+    for room, inner in vars(found).items():  # functional.relu for nn.relu
+        is_own = isinstance(inner, ModuleType) and inner.__name__ == f"{module}.{room}"
+        if is_own and name in getattr(inner, "__all__", ()):
+            return f"{room}.{name}"
+    if module == "convcore" and hasattr(found.Tensor, f"{name}_"):
+        return f"Tensor.{name}_"  # Tensor.uniform_ for torch.uniform, which there is not
+    public = [one for one in dir(found) if not one.startswith("_")]
+    listed = getattr(found, "__all__", public)  # the others are modules that it was made of
+    return nearest(
+        name, [n for n in public if n in listed or type(vars(found).get(n)) is not ModuleType]
+    )
 
 
 def _meant(module: str, name: str) -> str:
@@ -65,15 +83,15 @@ def _meant(module: str, name: str) -> str:
     Private names are no slips of the fingers.
     """
     known = module in sys.modules and name[:1] != "_"
-    meant = _misnamed.nearest_in(module, name) if known else ""
+    meant = nearest_in(module, name) if known else ""
     return f": did you mean {meant!r}?" if meant else ""
 
 
 def explanation(module: str, name: str) -> str:
     """Say why convcore has not this name of PyTorch's, or what another library's is; else ''."""
     path = f"{module}.{name}"
-    known = names.is_public(module, name) or names.is_module(path)
-    known = known or path in names.public()["private"]
+    known = pytorch.is_public(module, name) or pytorch.is_module(path)
+    known = known or path in pytorch.public()["private"]
     return scope.of_others(path) or (explain(path) if known else "")
 
 
@@ -86,7 +104,7 @@ def missing_module(path: str) -> ModuleNotFoundError:
     """Return the error of a module, or of a name that is imported as if it were one."""
     # Without `name=path`, for which importlib would replace the text by "cannot import name".
     module, _, name = path.rpartition(".")
-    if names.is_module(path) or names.is_public(module, name):
+    if pytorch.is_module(path) or pytorch.is_public(module, name):
         return MissingModuleError(explain(path), name=module)
     if use := scope.of_others(path):
         return MissingModuleError(f"there is no {path}; {use}", name=module)

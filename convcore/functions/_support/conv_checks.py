@@ -1,4 +1,4 @@
-"""Errors of convolutions, in PyTorch's words and order; used only after a call has failed."""
+"""Checks of convolutions' arguments: PyTorch's errors, in its order, each with a hint."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _hints
 from convcore._dtype_names import C_NAMES
+from convcore._errors import hinted, hints
+from convcore._errors.calls import typename
 from convcore._tensor import Tensor, scalar_name
+from convcore.autograd.casting import here
 from convcore.engine.geometry import Steps, is_sequence
-from convcore.functions._support.arguments import is_int, typename
+from convcore.engine.integers import is_int
 
 _AXES = ("depth", "height", "width")
 
@@ -32,48 +34,79 @@ class ConvError(RuntimeError):
         self.cause = cause
 
 
-def conv_error(
-    cause: Exception,
+def check_operands(
     function: str,
+    rank: int,
     input: Any,
     weight: Any,
     bias: Any,
     steps: Steps,
-    **others: Any,
+    output_padding: Any = None,
+) -> None:
+    """Raise unless the operands are tensors with the numbers of axes of a convolution.
+
+    function : 'conv' or 'conv_transpose', of which there is one for each rank
+    """
+    if (
+        isinstance(input, Tensor)
+        and isinstance(weight, Tensor)
+        and (bias is None or isinstance(bias, Tensor))
+        and weight._array.ndim == rank + 2
+        and rank < input._array.ndim <= rank + 2
+        # autocast alone leaves weights beside pixels of bfloat16 as they are
+        and (input._array.dtype.char != "E" or weight._array.dtype.char == "E" or here.inside)
+    ):
+        return
+    cause = TypeError("input, weight and bias must be tensors of the same dtype")
+    raise conv_error(f"{function}{rank}d", cause, input, weight, bias, steps, output_padding)
+
+
+def conv_error(
+    function: str,
+    cause: Exception,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    steps: Steps,
+    output_padding: Any = None,
 ) -> Exception:
-    """Return the error to raise for a call that failed.
+    """Return the error of a convolution that was refused.
 
     Parameters
     ----------
-    cause : what was said when it failed; used where PyTorch has no text of its own
     function : 'conv2d', 'conv_transpose2d', ...
-    input, weight, bias : the call's arguments
-    steps, others : its other arguments
+    cause : why; used where PyTorch has no text of its own
+    input, weight, bias, steps, output_padding : the call's arguments
     """
-    for name, value in {**steps._asdict(), **others}.items():
-        given = value if isinstance(value, tuple | list) else (value,)
-        if not isinstance(value, str) and not all(is_int(one) for one in given):
+    given = steps._asdict() | ({} if output_padding is None else {"output_padding": output_padding})
+    for name, value in given.items():
+        values = value if isinstance(value, tuple | list) else (value,)
+        if not isinstance(value, str) and not all(map(is_int, values)):
             return TypeError(f"{function}(): argument '{name}' must be ints, not {typename(value)}")
     mistaken = cause if isinstance(cause, TypeError) else RuntimeError(str(cause))
-    error = next(_errors(function, input, weight, bias, {**steps._asdict(), **others}), mistaken)
-    return _hints.hinted(error, _hint(function, input, weight, steps.groups))
+    error = next(_errors(function, input, weight, bias, given), mistaken)
+    return hinted(error, _hint(function, input, weight, steps.groups))
 
 
 def _hint(function: str, input: Any, weight: Any, groups: int) -> str:
     for value in (input, weight):
         if not isinstance(value, Tensor):
-            return _hints.inputs.not_a_tensor(value)
+            return hints.not_a_tensor(value)
     x, w, rank = input._array, weight._array, int(function[-2])
     if x.dtype != w.dtype:
-        return _hints.inputs.other_dtype(x.dtype.name, w.dtype.name)
+        return hints.other_dtype(x.dtype.name, w.dtype.name)
     if w.ndim != rank + 2:
-        return _hints.inputs.conv_weight(function, w.shape, _AXES[-rank:])
+        order = "C_in, C_out/groups" if "transpose" in function else "C_out, C_in/groups"
+        return (
+            f"weight has {w.ndim} axes, its shape is {list(w.shape)}, and {function} takes "
+            f"{rank + 2}: ({order}, {', '.join(_AXES[-rank:])})"
+        )
     channels = w.shape[0] if "transpose" in function else w.shape[1] * groups
     if x.ndim not in (rank + 1, rank + 2):
-        return _hints.inputs.conv_rank(x.shape, rank, channels)
+        return hints.conv_rank(x.shape, rank, channels)
     if x.shape[-rank - 1] == channels:
         return ""
-    return _hints.inputs.conv_input(x.shape, rank, channels, input.grad_fn is not None)
+    return hints.conv_input(x.shape, rank, channels, input.grad_fn is None)
 
 
 def _errors(

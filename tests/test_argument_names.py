@@ -10,7 +10,7 @@ import pytest
 
 import convcore
 from convcore import Tensor, nn
-from convcore.functions._support.naming import names_arguments
+from convcore._errors.calls import names_arguments
 from convcore.nn import functional as F
 
 X = convcore.ones(3)
