@@ -43,8 +43,8 @@ from convcore.bench.problem import draw_operands
 from convcore.bench.process import worker_environment
 from convcore.bench.suites import layers_of
 from convcore.engine import get_num_threads, set_num_threads
-from convcore.engine.conv import executables
 from convcore.engine.conv.algorithms.selection import PRECISIONS, current, select
+from convcore.engine.conv.call import ConvCall
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.cpus import cpu_limit
 
@@ -216,15 +216,16 @@ def _conv_cells(arguments: argparse.Namespace) -> Iterator[tuple[str, Callable[[
 def _prepared(layer: Layer, pass_name: str, arrays: dict[str, Any], prepacked: bool) -> Timed:
     """Return a call, made as the constants are now, and its plan."""
     x, w, gy = arrays["input"], arrays["weight"], arrays["grad_output"]
-    make, left, right, last = {
-        "forward": (executables.forward_executable, x, w, ()),
-        "input_grad": (executables.input_grad_executable, gy, w, ((layer.h, layer.w),)),
-        "weight_grad": (executables.weight_grad_executable, x, gy, (layer.kernel,)),
+    left, right, sizes = {
+        "forward": (x, w, ()),
+        "input_grad": (gy, w, (layer.h, layer.w)),
+        "weight_grad": (x, gy, layer.kernel),
     }[pass_name]
-    last = (executables.WIDE, True) if prepacked and pass_name == "forward" else last
     shapes = (left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype)
-    # Not the cached one, which was made with the constant's first value.
-    call = make.__wrapped__(*shapes, current(), *layer.steps.values(), *last)
+    parameters = (*layer.steps.values(), sizes)
+    packs = prepacked and pass_name == "forward"
+    # Not the cached plan, which was made with the constant's first value.
+    call = ConvCall(pass_name, *shapes, current(), *parameters, prepacked=packs).plan()
     plan = call.plan._replace(refused=())  # whose texts may name the constant
     if not plan.prepacked:
         return plan, lambda: call(left, right, ())

@@ -1,6 +1,6 @@
 """Convolutions and layers on NumPy arrays: ndarrays in, ndarrays out, no tensors, no graph.
 
-- conv/: the three passes of a convolution, their plans, algorithms and executables
+- conv/: the three passes of a convolution, their plans, algorithms and calls
 - layers/: pooling, normalisation, activations, padding, interpolation, optimizers
 - runtime/: threads, memory, memory formats, checks of arguments
 - matmul.py: products of matrices; matmul_bfloat16.py: in bfloat16, where that is allowed

@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from convcore.engine.conv.algorithms.problem import FORWARD, WEIGHT_GRAD
 from convcore.engine.conv.algorithms.selection import current, selected
-from convcore.engine.conv.executables import (
-    apply,
-    forward_executable,
-    weight_grad_executable,
-)
+from convcore.engine.conv.call import run
 from convcore.engine.runtime.checks import Array
 from convcore.kernels.runtime import _isa
 
@@ -44,11 +41,11 @@ def matmul_bfloat16(a: Array, b: Array) -> Array | None:
     if _isa.bfloat16_is_emulated() or min(m, n, k) < NARROWEST or m * n * k < LEAST_WORK:
         return None
     if a.strides[1] == a.itemsize:
-        product = _run(forward_executable, _pixels(a), b.T[:, :, np.newaxis, np.newaxis], _STEPS)
+        product = _run(FORWARD, _pixels(a), b.T[:, :, np.newaxis, np.newaxis], _STEPS)
         return product[0, :, :, 0].T
     if a.strides[0] == a.itemsize and b.strides[1] == b.itemsize:
         # Sums over pixels: the gradient of the weights.
-        product = _run(weight_grad_executable, _pixels(b), _pixels(a.T), (*_STEPS, (1, 1)))
+        product = _run(WEIGHT_GRAD, _pixels(b), _pixels(a.T), (*_STEPS, (1, 1)))
         return product[:, :, 0, 0]
     return None
 
@@ -59,6 +56,6 @@ def _pixels(rows: Array) -> Array:
     return rows.reshape(1, count, 1, channels).transpose(0, 3, 1, 2)
 
 
-def _run(make: Any, left: Array, right: Array, parameters: tuple[Any, ...]) -> Array:
+def _run(pass_name: str, left: Array, right: Array, parameters: tuple[Any, ...]) -> Array:
     with selected(algorithm="bfloat16"):
-        return apply(make, left, right, parameters)
+        return run(pass_name, left, right, parameters)

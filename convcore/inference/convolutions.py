@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from convcore.engine.conv.algorithms.selection import current
+from convcore.engine.conv.call import TRANSPOSE, CallPlan, plan_of
 from convcore.engine.conv.epilogue import CLAMP, LEAKY
-from convcore.engine.conv.executables import Executable, executable_of, transpose_executable
 from convcore.engine.conv.prepacked import PrepackedConvolution
 from convcore.engine.runtime.checks import Array
 from convcore.inference.batch_norm_folding import channels_last
@@ -64,13 +64,13 @@ def prepacked_convolution(
 
     narrow : whether the result shall be bfloat16 in memory, if the kernel can
     """
-    executable, prepacked = conv.prepared(x.shape, x.strides, x.dtype, (x.narrow, narrow))
+    call, prepacked = conv.prepared(x.shape, x.strides, x.dtype, (x.narrow, narrow))
     extra: tuple[Any, ...] = (conv.bias, *params)
     if onto is not None:
         extra += (prepacked, True)
     elif prepacked is not None:
         extra += (prepacked,)
-    return _executed(builder, executable, x, conv.weight, extra, onto)
+    return _executed(builder, call, x, conv.weight, extra, onto)
 
 
 def other_convolution(builder: PlanBuilder, op: Op) -> Value:
@@ -100,9 +100,9 @@ def _transposed(
     """Add a transposed convolution; the last of ``steps`` is its output_padding."""
     arrays = (x.shape, x.strides, x.dtype, filters.shape, filters.strides, FLOAT)
     narrows = x.narrow, narrow
-    executable = executable_of(transpose_executable, (*arrays, current()), steps, narrows)
-    ends = executable.plan.supports_epilogue
-    y = _executed(builder, executable, x, filters, (offsets,) if ends else ())
+    call = plan_of(TRANSPOSE, (*arrays, current()), steps, narrow=narrows)
+    ends = call.plan.supports_epilogue
+    y = _executed(builder, call, x, filters, (offsets,) if ends else ())
     if offsets is not None and not ends:
         column = offsets.reshape(-1, *(1,) * (filters.ndim - 2))
         builder.step(np.add, y, column, y)
@@ -111,25 +111,25 @@ def _transposed(
 
 def _executed(
     builder: PlanBuilder,
-    executable: Executable,
+    call: CallPlan,
     x: Value,
     weight: Array,
     extra: tuple[Any, ...],
     onto: Value | None = None,
 ) -> Value:
-    """Add the kernel call of a convolution's executable."""
-    if executable.squeeze:
+    """Add the kernel call of a convolution's plan."""
+    if call.squeeze:
         raise UnplannedError("an input without a batch's axis")
-    reads_narrow, narrow = executable.narrow
+    reads_narrow, narrow = call.narrow
     if not reads_narrow:
         x = builder.widened(x)
-    y = Value(executable.shape, executable.channels_last, onto, narrow=narrow)
-    kernel, plan = executable.kernel, executable.plan
+    y = Value(call.shape, call.channels_last, onto, narrow=narrow)
+    kernel, plan = call.kernel, call.plan
     threads = kernel.threads()
     builder.step(
         *(kernel.run, x, weight, y, SCRATCH, threads, *extra),
         scratch_bytes=plan.shared_bytes + threads * plan.scratch_bytes,
-        binds=executable.binds,
+        binds=call.binds,
     )
     return y
 
@@ -197,10 +197,10 @@ def _can_add(builder: PlanBuilder, before: Op, op: Op, other: Operand) -> bool:
     if not isinstance(onto, Value):
         return False
     conv, narrow = before.attributes["layer"].prepacked, (x.narrow, onto.narrow)
-    executable = conv.executable(x.shape, x.strides, x.dtype, narrow)
-    made = Value(executable.shape, executable.channels_last, narrow=executable.narrow[1])
+    call = conv.plan(x.shape, x.strides, x.dtype, narrow)
+    made = Value(call.shape, call.channels_last, narrow=call.narrow[1])
     alike = made.same_layout(onto)
-    return executable.plan.supports_accumulate and alike and builder.is_free(onto, but=op)
+    return call.plan.supports_accumulate and alike and builder.is_free(onto, but=op)
 
 
 def max_pool(builder: PlanBuilder, op: Op) -> Value:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.conv.executables import NARROW_DTYPE
+from convcore.engine.conv.call import NARROW_DTYPE
 from convcore.engine.runtime import layout, memory
 from convcore.engine.runtime.checks import Array
 

@@ -17,10 +17,10 @@ import numpy as np
 from convcore import engine
 from convcore.bench.layers import pass_calls
 from convcore.engine import reference
-from convcore.engine.conv import executables
 from convcore.engine.conv.algorithms import ALGORITHMS
 from convcore.engine.conv.algorithms.problem import FORWARD, INPUT_GRAD, WEIGHT_GRAD
 from convcore.engine.conv.algorithms.selection import current, selected
+from convcore.engine.conv.call import cached_plan
 from convcore.engine.runtime.checks import whole_elements
 from convcore.engine.runtime.threads import LEAST_PARALLEL_WORK
 from convcore.kernels.runtime import _threads
@@ -38,11 +38,6 @@ _EPS_OF_ROOT_TERMS = 0.75
 _PATIENCE = 60
 # More than the cores of most machines: a thread more only makes other cuts between threads.
 THREADS = (1, 2, 3, 8)
-_MAKERS = {
-    FORWARD: executables.forward_executable,
-    INPUT_GRAD: executables.input_grad_executable,
-    WEIGHT_GRAD: executables.weight_grad_executable,
-}
 _FACTORS = {
     FORWARD: ("input", "weight"),
     INPUT_GRAD: ("grad_output", "weight"),
@@ -162,8 +157,8 @@ def _taken(case: Case, pass_name: str, operands: dict[str, np.ndarray]) -> str:
         array = operands[name]
         array = array if array.flags.aligned else whole_elements(array)
         key += (array.shape, array.strides, array.dtype)
-    make = _MAKERS[pass_name]
-    return make(*key, current(), *layer.steps.values(), *more[pass_name]).plan.algorithm
+    parameters = (*layer.steps.values(), *more[pass_name])
+    return cached_plan(pass_name, *key, current(), *parameters).plan.algorithm
 
 
 def _error(array: np.ndarray, exact: np.ndarray, bound: np.ndarray, dtype: str) -> float:

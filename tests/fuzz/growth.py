@@ -11,8 +11,8 @@ Each program is called that often, a tenth of it or more to warm up.  From then 
   `RESIDENT_SLACK`;
 - blocks of the memory pool in use, by less than `SLACK` (plans of nets are of several sizes).
 
-What may grow is what is bounded: each entry of convcore's caches, of which executables of
-convolutions are the largest (four caches of 1,024: engine/conv/executables.py), may take
+What may grow is what is bounded: each entry of convcore's caches, of which plans of
+convolutions are the largest (a cache of 4,096: engine/conv/call.py), may take
 `ENTRY_BYTES` and `ENTRY_BLOCKS`.  The programs of ever new shapes fill them, and go through their
 shapes in turn; what they have is compared after whole turns, for a full cache of small shapes takes
 less than one of large shapes.  The exit code is 1 if anything has grown more.  Fewer than `FEWEST`

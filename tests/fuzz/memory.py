@@ -52,9 +52,9 @@ import convcore.amp
 from convcore import engine, nn, optim
 from convcore.autograd import casting
 from convcore.bench.layers import pass_calls
-from convcore.engine.conv import executables
 from convcore.engine.conv.algorithms import ALGORITHMS
 from convcore.engine.conv.algorithms.selection import current, selected
+from convcore.engine.conv.call import cached_plan
 from convcore.engine.runtime import memory, threads
 from convcore.kernels.runtime import _threads
 from convcore.verify import checks
@@ -133,8 +133,7 @@ def convolutions() -> Iterator[tuple[str, Program]]:
             seen.add(name)
 
             def planned(call: Callable = call) -> Any:
-                for make in ("forward", "input_grad", "weight_grad"):
-                    getattr(executables, f"{make}_executable").cache_clear()
+                cached_plan.cache_clear()
                 return call()
 
             with selected(algorithm=algorithm.name):

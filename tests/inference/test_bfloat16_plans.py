@@ -201,7 +201,7 @@ def packings(fast):
     """Return how often the weights of a net's convolutions lie packed beside those of its plans."""
     layers = [layer for layer in fast.modules() if hasattr(layer, "prepacked")]
     assert layers
-    return [len(layer.prepacked._executables) for layer in layers]
+    return [len(layer.prepacked._plans) for layer in layers]
 
 
 @pytest.mark.parametrize("precision", [None, "bf16"])

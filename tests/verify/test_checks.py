@@ -7,8 +7,8 @@ import os
 import numpy as np
 import pytest
 
-from convcore.engine.conv import executables
 from convcore.engine.conv.algorithms import NAMES
+from convcore.engine.conv.call import CallPlan
 from convcore.verify import checks
 from convcore.verify.cases import parse_case
 
@@ -69,13 +69,13 @@ def test_a_forked_child_has_the_same_bits():
 
 
 def test_a_wrong_element_is_seen(monkeypatch):
-    def call(self, *arguments, run=executables.Executable.__call__):
+    def call(self, *arguments, run=CallPlan.__call__):
         result = run(self, *arguments)
         if self.plan.algorithm == "im2col":
             result.flat[-1] += 1e-4 * np.abs(result).max()
         return result
 
-    monkeypatch.setattr(executables.Executable, "__call__", call)
+    monkeypatch.setattr(CallPlan, "__call__", call)
     case = parse_case(DENSE)
     wrong = {of[1] for *of, error in checks.errors(case) if error > checks.allowed_eps(case, *of)}
     assert wrong == {"im2col"}
@@ -83,8 +83,8 @@ def test_a_wrong_element_is_seen(monkeypatch):
 
 @pytest.mark.parametrize("spoil", [lambda a: a * np.nan, lambda a: a[:, :1], lambda a: a + 0j])
 def test_a_nan_a_wrong_shape_and_a_wrong_dtype_are_no_small_error(monkeypatch, spoil):
-    def call(self, *arguments, run=executables.Executable.__call__):
+    def call(self, *arguments, run=CallPlan.__call__):
         return spoil(run(self, *arguments))
 
-    monkeypatch.setattr(executables.Executable, "__call__", call)
+    monkeypatch.setattr(CallPlan, "__call__", call)
     assert {error for *_, error in checks.errors(parse_case(DENSE))} == {float("inf")}

@@ -2,7 +2,7 @@
 
 - conv_nd.py: conv1d to conv_transpose3d, with PyTorch's arguments
 - passes.py: forward, input gradient, weight gradient, bias gradient, transposed convolution
-- executables.py: a kernel and its plan for arrays of one kind, made once and cached
+- call.py: `ConvCall`, all that a plan depends on; plans are made once and cached
 - prepacked.py: a forward pass whose weights are packed once, for inference
 - engine/geometry.py: sizes, strides, dilations, pads and groups, checked
 - plan.py: which algorithm each pass takes, with how much memory, and why
@@ -16,7 +16,7 @@ The weight gradient of conv2d, from backward to the inner loop:
 
 1. functions/conv.py (nn/functional calls it): `_forward_backward` calls `_weight_grad`
 2. engine/conv/passes.py: `conv_weight_grad`
-3. engine/conv/executables.py: `weight_grad_executable` asks algorithms/ for a plan and a kernel
+3. engine/conv/call.py: `run` looks for the plan; `_weight_gradient` asks algorithms/ for one
 4. engine/conv/algorithms/gemm_weight_gradient.py, if im2col is chosen: the kernel's job
 5. kernels/conv/_kernel.pyx `run`, then _im2col_gemm_weight.pyx: threads, blocks, partial sums;
    _im2col.pyx gathers a block's patches

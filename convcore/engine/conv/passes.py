@@ -13,14 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from convcore.engine.conv.algorithms.problem import FORWARD, INPUT_GRAD, WEIGHT_GRAD
+from convcore.engine.conv.call import TRANSPOSE, run
 from convcore.engine.conv.epilogue import Activation, activation_parameters
-from convcore.engine.conv.executables import (
-    apply,
-    forward_executable,
-    input_grad_executable,
-    transpose_executable,
-    weight_grad_executable,
-)
 from convcore.engine.geometry import Padding, Spatial
 from convcore.engine.runtime.casts import bits
 from convcore.engine.runtime.checks import Array, checked_array, checked_bias, whole_elements
@@ -106,7 +101,7 @@ def conv_forward(
         dtype = np.dtype(np.float32) if weight.dtype.char == "E" else weight.dtype
         extra += activation_parameters(activation, dtype)
     steps = stride, padding, dilation, groups
-    return apply(forward_executable, input, weight, steps, extra)
+    return run(FORWARD, input, weight, steps, extra)
 
 
 def conv_input_grad(
@@ -158,8 +153,7 @@ def conv_input_grad(
            [1., 2., 1.]])
     """
     parameters = stride, padding, dilation, groups, input_size
-    names = "grad_output", "weight"
-    return apply(input_grad_executable, grad_output, weight, parameters, names=names)
+    return run(INPUT_GRAD, grad_output, weight, parameters)
 
 
 def conv_weight_grad(
@@ -211,8 +205,7 @@ def conv_weight_grad(
            [20., 24.]])
     """
     parameters = stride, padding, dilation, groups, kernel_size
-    names = "input", "grad_output"
-    return apply(weight_grad_executable, input, grad_output, parameters, names=names)
+    return run(WEIGHT_GRAD, input, grad_output, parameters)
 
 
 def conv_bias_grad(grad_output: Array, *, unbatched: bool = False) -> Array:
@@ -312,4 +305,4 @@ def conv_transpose(
     """
     parameters = stride, padding, dilation, groups, output_padding
     extra = () if bias is None else (bias,)
-    return apply(transpose_executable, input, weight, parameters, extra)
+    return run(TRANSPOSE, input, weight, parameters, extra)

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from convcore.engine.conv.algorithms.problem import FORWARD
 from convcore.engine.conv.algorithms.selection import current
+from convcore.engine.conv.call import WIDE, CallPlan, Narrow, plan_of
 from convcore.engine.conv.epilogue import Activation, activation_parameters
-from convcore.engine.conv.executables import (
-    WIDE,
-    Executable,
-    Narrow,
-    executable_of,
-    forward_executable,
-)
 from convcore.engine.geometry import Padding, Spatial
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import (
@@ -27,8 +22,8 @@ from convcore.engine.runtime.locks import process_lock
 # Shapes of inputs for which weights stay packed; the oldest goes first.
 MOST_SHAPES = 4
 
-# The executable for one kind of inputs, and the weights packed for it.
-_Prepared = tuple[Executable, memory.Block | None]
+# The plan for one kind of inputs, and the weights packed for it.
+_Prepared = tuple[CallPlan, memory.Block | None]
 
 
 class PrepackedConvolution:
@@ -84,67 +79,65 @@ class PrepackedConvolution:
         if activation is not None:
             self._extra += activation_parameters(activation, self.weight.dtype)
         self._parameters = stride, padding, dilation, groups
-        self._executables: dict[Any, _Prepared] = {}
+        self._plans: dict[Any, _Prepared] = {}
         self._lock = process_lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_executables": None, "_lock": None}  # a copy prepares anew
+        return {**self.__dict__, "_plans": None, "_lock": None}  # a copy prepares anew
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._executables, self._lock = {}, process_lock()
+        self._plans, self._lock = {}, process_lock()
 
     def __call__(self, input: Array) -> Array:
         """Return what `conv_forward` returns, to rounding."""
         input = whole_elements(checked_array("input", input))
-        executable, block = self.prepared(input.shape, input.strides, input.dtype)
+        plan, block = self.prepared(input.shape, input.strides, input.dtype)
         packed = {} if block is None else {"prepacked": block}
-        return executable(input, self.weight, self._extra, **packed)
+        return plan(input, self.weight, self._extra, **packed)
 
     def prepared(
         self, shape: Sequence[int], strides: Sequence[int], dtype: Any, narrow: Narrow = WIDE
     ) -> _Prepared:
-        """Return the executable for inputs of one kind, and the weights as its kernel reads them.
+        """Return the plan for inputs of one kind, and the weights as its kernel reads them.
 
         The input has whole elements, aligned.  It, and the result, are bfloat16 in memory where
-        ``narrow`` says so and the executable can: its own ``narrow`` tells.  The weights are None
+        ``narrow`` says so and the plan can: its own ``narrow`` tells.  The weights are None
         where the kernel reads them as they are.
         """
         key = (shape, strides, dtype, narrow, current())
-        return self._executables.get(key) or self._cache(key)
+        return self._plans.get(key) or self._cache(key)
 
-    def executable(
+    def plan(
         self, shape: Sequence[int], strides: Sequence[int], dtype: Any, narrow: Narrow = WIDE
-    ) -> Executable:
-        """Return the executable alone: nothing is packed."""
-        return self._executable(shape, strides, dtype, narrow, current())
+    ) -> CallPlan:
+        """Return the plan alone: nothing is packed."""
+        return self._plan(shape, strides, dtype, narrow, current())
 
     def forget(self) -> None:
         """Drop what is prepared; who holds a block keeps it, and later calls pack anew."""
         with self._lock:
-            self._executables = {}
+            self._plans = {}
 
     def _cache(self, key: tuple[Any, ...]) -> _Prepared:
         """Prepare for an input of a new shape; drop the oldest where there are too many."""
         with self._lock:
-            if key not in self._executables:
+            if key not in self._plans:
                 made = self._prepare(*key)
-                if len(self._executables) == MOST_SHAPES:
-                    del self._executables[next(iter(self._executables))]
-                self._executables[key] = made
-            return self._executables[key]
+                if len(self._plans) == MOST_SHAPES:
+                    del self._plans[next(iter(self._plans))]
+                self._plans[key] = made
+            return self._plans[key]
 
-    def _executable(self, *key: Any) -> Executable:
+    def _plan(self, *key: Any) -> CallPlan:
         w, (*array, narrow, selection) = self.weight, key
-        arrays = *array, w.shape, w.strides, w.dtype
-        return executable_of(
-            forward_executable, (*arrays, selection), self._parameters, narrow, True
-        )
+        arrays = *array, w.shape, w.strides, w.dtype, selection
+        return plan_of(FORWARD, arrays, self._parameters, narrow=narrow, prepacked=True)
 
     def _prepare(self, *key: Any) -> _Prepared:
-        w, executable = self.weight, self._executable(*key)
-        if not executable.plan.prepacked:
-            return executable, None
-        block = memory.Block(executable.plan.prepacked_bytes)
-        executable.kernel.pack(w, block)
-        return executable, block
+        w, plan = self.weight, self._plan(*key)
+        if not plan.plan.prepacked:
+            return plan, None
+        block = memory.Block(plan.plan.prepacked_bytes)
+        plan.kernel.pack(w, block)
+        return plan, block

@@ -11,9 +11,9 @@ import convcore
 from convcore import engine, nn
 from convcore.backends import conv
 from convcore.bench.suites import SUITES, layers_of
-from convcore.engine.conv import executables
 from convcore.engine.conv.algorithms import blocks
 from convcore.engine.conv.algorithms.problem import PASSES, WEIGHT_GRAD
+from convcore.engine.conv.call import CallPlan
 from convcore.engine.conv.plan import plan_conv
 from convcore.engine.runtime import memory
 from convcore.nn import functional
@@ -143,7 +143,7 @@ def counted(monkeypatch):
 
         return count
 
-    def call(self, *arguments, run=executables.Executable.__call__):
+    def call(self, *arguments, run=CallPlan.__call__):
         counts["multiply_adds"] += self.plan.multiply_adds
         return run(self, *arguments)
 
@@ -153,7 +153,7 @@ def counted(monkeypatch):
 
     for name in PASSES:
         monkeypatch.setattr(engine, f"conv_{name}", counting(name, getattr(engine, f"conv_{name}")))
-    monkeypatch.setattr(executables.Executable, "__call__", call)
+    monkeypatch.setattr(CallPlan, "__call__", call)
     monkeypatch.setattr(memory, "take", take)
     return counts
 

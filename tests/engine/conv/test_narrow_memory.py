@@ -17,7 +17,7 @@ from convcore.engine import (
     conv_weight_grad,
 )
 from convcore.engine.conv.algorithms.selection import current, selected
-from convcore.engine.conv.executables import NARROW_DTYPE, transpose_executable
+from convcore.engine.conv.call import NARROW_DTYPE, TRANSPOSE, cached_plan
 from convcore.engine.conv.prepacked import PrepackedConvolution
 from convcore.engine.runtime import layout, memory
 from convcore.kernels.runtime import _isa
@@ -43,17 +43,17 @@ def drawn(rng, shape):
     return widened(rounded(made))
 
 
-def run(executable, x, w, bias, packed, onto=None, clamp=()):
-    """Return what an executable makes of arrays in the memory that it takes."""
-    narrow_x, narrow_y = executable.narrow
+def run(call_plan, x, w, bias, packed, onto=None, clamp=()):
+    """Return what a plan makes of arrays in the memory that it takes."""
+    narrow_x, narrow_y = call_plan.narrow
     dtype = NARROW_DTYPE if narrow_y else np.dtype("f4")
-    y = layout.empty(executable.shape, dtype, executable.channels_last)
+    y = layout.empty(call_plan.shape, dtype, call_plan.channels_last)
     if onto is not None:
         y[...] = rounded(onto) if narrow_y else onto
-    threads = executable.kernel.threads()
-    plan = executable.plan
-    block = memory.Block(max(64, plan.shared_bytes + threads * plan.scratch_bytes))
-    executable.kernel.run(
+    threads = call_plan.kernel.threads()
+    needs = call_plan.plan
+    block = memory.Block(max(64, needs.shared_bytes + threads * needs.scratch_bytes))
+    call_plan.kernel.run(
         *(rounded(x) if narrow_x else x, w, y, block, threads, bias, *(clamp or (0, 0, 0, 0))),
         **({"prepacked": packed} if packed is not None else {}),
         **({"add": True} if onto is not None else {}),
@@ -102,14 +102,14 @@ def test_layers_are_float32s_rounded_once(rng, name, clamp):
         onto = drawn(rng, exact.shape)
         for narrow in [(True, True), (False, True), (True, False)]:
             given = (shape, strides, NARROW_DTYPE) if narrow[0] else (shape, x.strides, x.dtype)
-            executable, own = conv.prepared(*given, narrow)
-            assert executable.plan.algorithm == algorithm
+            call_plan, own = conv.prepared(*given, narrow)
+            assert call_plan.plan.algorithm == algorithm
             if narrow == (True, True):
-                assert executable.narrow == able
-            for base in (None, onto) if executable.plan.supports_accumulate else (None,):
+                assert call_plan.narrow == able
+            for base in (None, onto) if call_plan.plan.supports_accumulate else (None,):
                 wanted = run(exact, x, w, bias, packed, base, clamp)
-                made = run(executable, x, w, bias, own, base, clamp)
-                if executable.narrow[1]:
+                made = run(call_plan, x, w, bias, own, base, clamp)
+                if call_plan.narrow[1]:
                     made = widened(made)
                     # Half a unit of bfloat16, and the last bits of sums in another order.
                     slack = np.abs(wanted) * 2**-8 + 1e-4 * np.abs(wanted).max()
@@ -123,9 +123,9 @@ def test_transposed_convolutions(rng):
     x, w = drawn(rng, (2, 48, 7, 9)), rng.standard_normal((48, 24, 2, 2)).astype("f4")
     bias = rng.standard_normal(24).astype("f4")
     arrays = (x.shape, rounded(x).strides, NARROW_DTYPE, w.shape, w.strides, w.dtype)
-    executable = transpose_executable(*arrays, current(), 2, 0, 1, 1, 0, (True, True))
-    assert executable.narrow == (True, True) and executable.plan.supports_epilogue
-    made = widened(run(executable, x, w, bias, None))
+    call_plan = cached_plan(TRANSPOSE, *arrays, current(), 2, 0, 1, 1, 0, (True, True))
+    assert call_plan.narrow == (True, True) and call_plan.plan.supports_epilogue
+    made = widened(run(call_plan, x, w, bias, None))
     exact = conv_input_grad(x, w, (14, 18), stride=2) + bias.reshape(-1, 1, 1)
     assert np.all(np.abs(made - exact) <= np.abs(exact) * 2**-8 + 1e-5)
 
@@ -161,12 +161,12 @@ def test_products_in_pairs_have_the_bits_of_float32_memory(rng, name, among):
         found = passes(narrow[0], w, bias, narrow[1], steps)
         conv = PrepackedConvolution(w, bias, **steps)
         given = shape, narrow[0].strides, NARROW_DTYPE
-        executable, _ = conv.prepared(*given, (True, True))
-    assert executable.plan.algorithm == "bfloat16" and executable.narrow == (True, True)
+        call_plan, _ = conv.prepared(*given, (True, True))
+    assert call_plan.plan.algorithm == "bfloat16" and call_plan.narrow == (True, True)
     # Nothing is packed where a word is a pair, and there are whole blocks of them.
     in_place = name.startswith("whole") and 2 * _isa.bfloat16_words() == _isa.BFLOAT16_TERMS
     if name not in ("few pixels", "volumes"):
-        assert ("where they lie" in executable.plan.reason) == in_place
+        assert ("where they lie" in call_plan.plan.reason) == in_place
     for made, exact in zip(found[:2], wanted[:2], strict=True):
         assert made.dtype == dtype and np.abs(exact).max() > 1
         assert made.tobytes("A") == rounded(exact).tobytes("A")
@@ -187,8 +187,8 @@ def test_bits_do_not_depend_on_threads(rng, name):
             conv = PrepackedConvolution(w, **steps)
             with selected(algorithm=algorithm):
                 given = (shape, rounded(x).strides, NARROW_DTYPE)
-                executable, packed = conv.prepared(*given, (True, True))
-            results.append(run(executable, x, w, None, packed))
+                call_plan, packed = conv.prepared(*given, (True, True))
+            results.append(run(call_plan, x, w, None, packed))
     finally:
         convcore.set_num_threads(before)
     assert all(np.array_equal(results[0], other) for other in results)
@@ -209,17 +209,17 @@ def test_rounding_is_to_nearest_and_ties_to_even():
     conv = PrepackedConvolution(w, padding=1, groups=32)
     # Depthwise reads and writes bfloat16 or neither: its bits come back as they are.
     narrow = rounded(x)
-    executable, packed = conv.prepared(x.shape, narrow.strides, NARROW_DTYPE, (True, True))
+    call_plan, packed = conv.prepared(x.shape, narrow.strides, NARROW_DTYPE, (True, True))
     finite = np.isfinite(widened(narrow))
-    y = run(executable, np.where(finite, widened(narrow), 0), w, None, packed)
-    assert executable.narrow == BOTH
+    y = run(call_plan, np.where(finite, widened(narrow), 0), w, None, packed)
+    assert call_plan.narrow == BOTH
     assert np.array_equal(widened(y), np.where(finite, widened(narrow), 0))
     # Rounded at the end of a product with one.
     one = PrepackedConvolution(np.eye(32, dtype="f4")[:, :, np.newaxis, np.newaxis])
     with selected(algorithm="indirect"):
-        executable, packed = one.prepared(x.shape, x.strides, x.dtype, (False, True))
-    y = run(executable, x, one.weight, None, packed)
-    assert executable.narrow == (False, True)
+        call_plan, packed = one.prepared(x.shape, x.strides, x.dtype, (False, True))
+    y = run(call_plan, x, one.weight, None, packed)
+    assert call_plan.narrow == (False, True)
     # Zeros of either sign are one: sums begin at zero.
     assert np.array_equal(widened(y), widened(rounded(x)))
 
@@ -229,8 +229,8 @@ def test_nan_and_infinity_stay(rng):
     x[0, 3, 2, 2], x[0, 4, 4, 4] = np.nan, np.inf
     w = rng.standard_normal((32, 1, 3, 3)).astype("f4")
     conv = PrepackedConvolution(w, padding=1, groups=32)
-    executable, packed = conv.prepared(x.shape, rounded(x).strides, NARROW_DTYPE, (True, True))
-    made = widened(run(executable, x, w, None, packed))
+    call_plan, packed = conv.prepared(x.shape, rounded(x).strides, NARROW_DTYPE, (True, True))
+    made = widened(run(call_plan, x, w, None, packed))
     exact = conv_forward(x, w, padding=1, groups=32)
     assert np.array_equal(np.isnan(made), np.isnan(exact))
     assert np.array_equal(np.isinf(made), np.isinf(exact)) and np.isinf(made).any()

@@ -10,9 +10,10 @@ import pytest
 
 from convcore import backends, engine
 from convcore.engine import reference
-from convcore.engine.conv import executables
 from convcore.engine.conv.algorithms import winograd
+from convcore.engine.conv.algorithms.problem import FORWARD
 from convcore.engine.conv.algorithms.selection import current
+from convcore.engine.conv.call import cached_plan
 from convcore.engine.conv.prepacked import MOST_SHAPES, PrepackedConvolution
 from convcore.engine.runtime import memory
 
@@ -111,13 +112,13 @@ def test_large_transformed_weights_that_are_read_once_are_not_kept(rng, monkeypa
     results = {}
     for most in (36 * 64 * 64 * 4, 36 * 64 * 64 * 4 - 1):
         monkeypatch.setattr(winograd, "MOST_PREPACKED_BYTES", most)
-        executables.forward_executable.cache_clear()
+        cached_plan.cache_clear()
         with backends.conv.flags(algorithm="winograd"):
             fixed = PrepackedConvolution(w, padding=1)
-            executable, block = fixed.prepared(x.shape, x.strides, x.dtype)
-            assert executable.plan.algorithm == "winograd"
+            call_plan, block = fixed.prepared(x.shape, x.strides, x.dtype)
+            assert call_plan.plan.algorithm == "winograd"
             results[block is None] = fixed(x).tobytes()
-    executables.forward_executable.cache_clear()
+    cached_plan.cache_clear()
     assert results[False] == results[True]
 
 
@@ -125,24 +126,23 @@ def test_large_transformed_weights_that_are_read_once_are_not_kept(rng, monkeypa
 def test_only_weights_that_many_tiles_read_are_kept_where_they_are_large(n, kept):
     shape, strides = (n, 512, 14, 14), (512 * 14 * 14 * 4, 4, 14 * 512 * 4, 512 * 4)
     w = in_format(np.zeros((512, 512, 3, 3), "f4"), True)
-    executable, block = PrepackedConvolution(w, padding=1).prepared(shape, strides, w.dtype)
-    assert executable.plan.algorithm == "winograd"
+    call_plan, block = PrepackedConvolution(w, padding=1).prepared(shape, strides, w.dtype)
+    assert call_plan.plan.algorithm == "winograd"
     assert (block is not None) == kept
 
 
 def test_a_bound_call_reads_what_its_arrays_hold_now(rng):
     x, w = (rng.standard_normal(shape).astype("f4") for shape in ((2, 16, 9, 9), (32, 16, 3, 3)))
-    executable = executables.forward_executable(
+    call_plan = cached_plan(
+        FORWARD,
         *(x.shape, x.strides, x.dtype, w.shape, w.strides, w.dtype),
         *(current(), 1, 0, 1, 1),
     )
-    assert executable.binds
-    y = np.zeros(executable.shape, "f4")
-    threads = executable.kernel.threads()
-    block = memory.Block(
-        executable.plan.shared_bytes + threads * executable.plan.scratch_bytes + 64
-    )
-    call = executable.kernel.run(x, w, y, block, threads, later=True)
+    assert call_plan.binds
+    y = np.zeros(call_plan.shape, "f4")
+    threads = call_plan.kernel.threads()
+    block = memory.Block(call_plan.plan.shared_bytes + threads * call_plan.plan.scratch_bytes + 64)
+    call = call_plan.kernel.run(x, w, y, block, threads, later=True)
     assert not y.any()
     for _ in range(2):
         call()
@@ -156,7 +156,7 @@ def test_a_fifth_shape_forgets_the_first(rng):
     for n in (*range(1, MOST_SHAPES + 3), 1):
         x = rng.standard_normal((n, 16, 9, 9)).astype("f4")
         assert error(fixed(x), x, w) < MOST_EPS
-        assert len(fixed._executables) <= MOST_SHAPES
+        assert len(fixed._plans) <= MOST_SHAPES
 
 
 def test_threads_may_share_one(rng):

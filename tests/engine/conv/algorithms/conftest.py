@@ -11,8 +11,8 @@ from draws import lay_out, numbers
 from convcore import engine
 from convcore.backends import conv
 from convcore.engine import reference
-from convcore.engine.conv import executables
 from convcore.engine.conv.algorithms.problem import PassPlan
+from convcore.engine.conv.call import CallPlan
 
 
 @pytest.fixture
@@ -20,11 +20,11 @@ def forced(monkeypatch, rng) -> Callable[..., PassPlan]:
     """Return a check that one algorithm computes a pass of small integers exactly."""
     taken = []
 
-    def call(self, *arguments, run=executables.Executable.__call__, **prepacked):
+    def call(self, *arguments, run=CallPlan.__call__, **prepacked):
         taken.append(self.plan)
         return run(self, *arguments, **prepacked)
 
-    monkeypatch.setattr(executables.Executable, "__call__", call)
+    monkeypatch.setattr(CallPlan, "__call__", call)
 
     def check(
         algorithm, pass_name, x_shape, w_shape, dtype="float32", layout="contiguous", **steps

@@ -15,8 +15,8 @@ from properties import examples
 from convcore import engine
 from convcore.backends import conv
 from convcore.engine import reference
-from convcore.engine.conv import executables
 from convcore.engine.conv.algorithms import ALGORITHMS
+from convcore.engine.conv.call import CallPlan
 from convcore.engine.geometry import Axis
 from convcore.engine.runtime import layout, memory
 from convcore.verify.checks import MOST_EPS
@@ -88,7 +88,7 @@ def chosen(monkeypatch):
     """Return a list that gets each call's plan, and whether three threads gave the same bits."""
     seen = []
 
-    def call(self, left, right, extra, run=executables.Executable.__call__):
+    def call(self, left, right, extra, run=CallPlan.__call__):
         result = run(self, left, right, extra)
         # Not by set_num_threads: as small as these are, they would run on one thread.
         again = layout.empty(self.shape, left.dtype, self.channels_last)
@@ -101,7 +101,7 @@ def chosen(monkeypatch):
         seen.append((self.plan, again.tobytes("A") == result.tobytes("A")))
         return result
 
-    monkeypatch.setattr(executables.Executable, "__call__", call)
+    monkeypatch.setattr(CallPlan, "__call__", call)
     return seen
 
 

@@ -117,9 +117,9 @@ def test_every_possible_algorithm_computes_the_same(layer, rng):
 def test_call_is_chosen_for_under_the_selection_in_force(rng, monkeypatch):
     x, w = numbers(rng, (1, 16, 8, 8), "float32"), numbers(rng, (16, 16, 1, 1), "float32")
     seen = []
-    call = engine.conv.executables.Executable.__call__
+    call = engine.conv.call.CallPlan.__call__
     monkeypatch.setattr(
-        engine.conv.executables.Executable,
+        engine.conv.call.CallPlan,
         "__call__",
         lambda self, *rest: seen.append(self.plan.algorithm) or call(self, *rest),
     )
@@ -134,9 +134,9 @@ def test_backward_sees_the_selection_in_force_when_it_runs(monkeypatch):
     x = convcore.ones(1, 16, 8, 8, requires_grad=True)
     y = convcore.nn.functional.conv2d(x, convcore.ones(16, 16, 1, 1)).sum()
     seen = []
-    call = engine.conv.executables.Executable.__call__
+    call = engine.conv.call.CallPlan.__call__
     monkeypatch.setattr(
-        engine.conv.executables.Executable,
+        engine.conv.call.CallPlan,
         "__call__",
         lambda self, *rest: seen.append(self.plan.algorithm) or call(self, *rest),
     )

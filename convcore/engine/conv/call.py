@@ -1,14 +1,13 @@
-"""Executables: the plan and kernel of one pass for arrays of one kind, made once and cached.
+"""Calls of the passes: a `ConvCall` holds all that a pass's plan depends on, and is its cache key.
 
-The key is the arrays' shapes, strides and dtypes, the selection of algorithms in force and the
-convolution's parameters: a second call with the like costs a look-up, an allocation and the
-kernel.
+A second call with arrays of the same shapes, strides and dtypes, the same parameters and selection
+of algorithms costs a look-up, an allocation and the kernel.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from convcore.engine.conv.algorithms.problem import (
 from convcore.engine.conv.algorithms.selection import Selection, current, selected
 from convcore.engine.geometry import (
     Geometry,
+    Padding,
     Spatial,
     Steps,
     index,
@@ -54,10 +54,11 @@ from convcore.engine.runtime.layout import (
 from convcore.kernels.conv._kernel import FloatCorrelation
 from convcore.kernels.runtime._plain import is_plain
 
-# Executables of each pass that are cached: a net of a few hundred layers, in a few shapes.  One
-# of a 3x3 kernel takes less than 8 KB, however large the maps: four full caches of such hold less
-# than 32 MB (tests/engine/conv/test_executables.py).  It grows with the kernel's taps.
-_MOST_CACHED = 1024
+# Plans that are cached: of a net of a few hundred layers, in a few shapes.  One of a 3x3 kernel
+# takes less than 8 KB, however large the maps: a full cache of such holds less than 32 MB
+# (tests/engine/conv/test_call.py).  It grows with the kernel's taps.
+_MAX_CACHED = 4096
+TRANSPOSE = "transpose"
 
 
 # Whether the array that is read, and the result, are bfloat16 in memory, as uint16.
@@ -67,7 +68,7 @@ NARROW_DTYPE = np.dtype(np.uint16)
 _SINGLE = np.dtype(np.float32)
 
 
-class Executable:
+class CallPlan:
     """A kernel with the plan of its memory: allocate, run, return."""
 
     __slots__ = ("channels_last", "dtype", "kernel", "narrow", "plan", "shape", "squeeze")
@@ -107,8 +108,8 @@ class Executable:
         return output[0] if self.squeeze else output
 
 
-class TransposedExecutable(Executable):
-    """The executable of a transposed convolution, whose bias, if any, is all of ``extra``."""
+class _TransposedPlan(CallPlan):
+    """The plan of a transposed convolution, whose bias, if any, is all of ``extra``."""
 
     def __call__(
         self, left: Array, right: Array, extra: tuple[Any, ...], **prepacked: memory.Block
@@ -125,7 +126,7 @@ class TransposedExecutable(Executable):
 
 
 class Operand(NamedTuple):
-    """One of a pass's two arrays, as far as an executable depends on it."""
+    """One of a pass's two arrays, as far as a plan depends on it."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -145,53 +146,60 @@ class Operand(NamedTuple):
         return False, self
 
 
-def apply(
-    make: Callable[..., Executable],
+# The names of a pass's two arrays in errors.
+_NAMES = {
+    FORWARD: ("input", "weight"),
+    INPUT_GRAD: ("grad_output", "weight"),
+    TRANSPOSE: ("input", "weight"),
+    WEIGHT_GRAD: ("input", "grad_output"),
+}
+
+
+def run(
+    pass_name: str,
     left: Array,
     right: Array,
     parameters: tuple[Any, ...],
     extra: tuple[Any, ...] = (),
-    names: tuple[str, str] = ("input", "weight"),
 ) -> Array:
-    """Run a pass on two arrays; executables are cached by shapes, strides and dtypes.
+    """Run a pass on two arrays.
 
-    parameters : the steps, then what else the maker takes
-    extra : what the executable takes besides the arrays
-    names : the arrays' names in errors
+    parameters : stride, padding, dilation, groups, and the sizes of `ConvCall` where it has some
+    extra : what the kernel takes besides the arrays, such as a bias
     """
     if type(left) is not np.ndarray or type(right) is not np.ndarray:
+        names = _NAMES[pass_name]
         left, right = checked_array(names[0], left), checked_array(names[1], right)
     if left.dtype.char == "E":
-        return _apply_bfloat16(make, left, right, parameters, extra, names)
+        return _run_bfloat16(pass_name, left, right, parameters, extra)
     if not (left.flags.aligned and right.flags.aligned):
         left, right = whole_elements(left), whole_elements(right)
     arrays = (left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype)
     selection = current()
     try:
         if is_plain(parameters):
-            executable = make(*arrays, selection, *parameters)
+            plan = cached_plan(pass_name, *arrays, selection, *parameters)
         else:
-            executable = executable_of(make, (*arrays, selection), parameters)
+            plan = plan_of(pass_name, (*arrays, selection), parameters)
     except SplitElementsError:
-        left, right = whole_elements(left), whole_elements(right)
-        return apply(make, left, right, parameters, extra, names)
-    return executable(left, right, extra)
+        return run(pass_name, whole_elements(left), whole_elements(right), parameters, extra)
+    return plan(left, right, extra)
 
 
-def _apply_bfloat16(
-    make: Callable[..., Executable],
+def _run_bfloat16(
+    pass_name: str,
     left: Array,
     right: Array,
     parameters: tuple[Any, ...],
     extra: tuple[Any, ...],
-    names: tuple[str, str],
 ) -> Array:
     """Run a pass on pixels of bfloat16: new ones are rounded once, a weight gradient is not.
 
     They stay so in memory where the kernel reads and writes it; weights are few.
     """
     dtype = left.dtype
-    gradients = make is weight_grad_executable
+    names = _NAMES[pass_name]
+    gradients = pass_name == WEIGHT_GRAD
     if right.dtype != dtype and (gradients or right.dtype != _SINGLE):
         raise TypeError(f"{names[1]} must be bfloat16 as {names[0]} is, got {right.dtype.name}")
     left, right = given = [one if _is_readable(one) else one.copy("K") for one in (left, right)]
@@ -201,15 +209,15 @@ def _apply_bfloat16(
     # Factors that are bfloat16 are not rounded again.
     with selected(precision="bf16"):
         arrays = left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype
-        executable = executable_of(make, (*arrays, current()), parameters, (True, True))
-        if not executable.narrow[0]:
+        plan = plan_of(pass_name, (*arrays, current()), parameters, narrow=(True, True))
+        if not plan.narrow[0]:
             if not all(map(is_dense, given)):  # a float32 copy would not lie as these do
                 left, right = (one.copy("K") for one in given)
-                return _apply_bfloat16(make, left, right, parameters, extra, names)
+                return _run_bfloat16(pass_name, left, right, parameters, extra)
             left = astype(left.view(dtype), _SINGLE)
             right = astype(right.view(dtype), _SINGLE) if gradients else right
-        made = executable(left, right, extra)
-    if executable.narrow[1]:
+        made = plan(left, right, extra)
+    if plan.narrow[1]:
         return made.view(dtype)
     return made if gradients else astype(made, dtype)
 
@@ -226,115 +234,101 @@ def _is_readable(array: Array) -> bool:
     return beside and array.flags.aligned and min(steps) > 0
 
 
-def executable_of(
-    make: Any, key: tuple[Any, ...], parameters: Sequence[Any], *rest: Any
-) -> Executable:
-    """Return the executable for parameters of any form, or say what is wrong with them.
+def plan_of(
+    pass_name: str, arrays: tuple[Any, ...], parameters: Sequence[Any], **options: Any
+) -> CallPlan:
+    """Return the plan for parameters of any form, or raise what is wrong with them.
 
-    key : shape, strides and dtype of each array, and the selection
-    rest : what the maker takes besides, and no caller of convcore's gives
+    arrays : shape, strides and dtype of each array, and the selection
+    options : ``narrow`` and ``prepacked`` of `ConvCall`
     """
-    found = parameters if is_plain(parameters) else tuple(map(plain_parameter, parameters))
-    if is_plain(found):
-        return make(*key, *found, *rest)
-    return make.__wrapped__(*key, *parameters, *rest)
+    plain = parameters if is_plain(parameters) else tuple(map(plain_parameter, parameters))
+    if is_plain(plain):
+        return cached_plan(pass_name, *arrays, *plain, **options)
+    return ConvCall(pass_name, *arrays, *parameters, **options).plan()
 
 
-def _cached(make: Callable[..., Executable]) -> Callable[..., Executable]:
-    """Cache a maker of executables by its arguments one by one.
-
-    It is called with shape, strides and dtype of each array, the selection, the steps one by one,
-    and what else it takes.  The parameters are plain: (1.0, 1) would get what (1, 1) has got.
-    """
-
-    @functools.lru_cache(maxsize=_MOST_CACHED)
-    def executable(*key: Any) -> Executable:
-        left, right = Operand(*key[:3]), Operand(*key[3:6])
-        return make(left, right, key[6], Steps(*key[7:11]), *key[11:])
-
-    return executable
+@functools.lru_cache(maxsize=_MAX_CACHED)
+def cached_plan(*fields: Any, **options: Any) -> CallPlan:
+    """Return the plan of the `ConvCall` of these fields, which are plain: 1.0 would pass for 1."""
+    return ConvCall(*fields, **options).plan()
 
 
-@_cached
-def forward_executable(
-    x: Operand,
-    w: Operand,
-    selection: Selection,
-    steps: Steps,
-    narrow: Narrow = WIDE,
-    prepacked: bool = False,
-) -> Executable:
-    """Make the forward pass; prepacked: for weights that stay as they are."""
-    size = common_itemsize(("input", w.dtype if narrow[0] else x.dtype), ("weight", w.dtype))
+class ConvCall(NamedTuple):
+    """All that the plan of one call of a pass depends on; hashable."""
+
+    pass_name: str  # FORWARD, INPUT_GRAD, WEIGHT_GRAD or TRANSPOSE
+    left_shape: tuple[int, ...]
+    left_strides: tuple[int, ...]
+    left_dtype: np.dtype[Any]
+    right_shape: tuple[int, ...]
+    right_strides: tuple[int, ...]
+    right_dtype: np.dtype[Any]
+    selection: Selection
+    stride: Spatial
+    padding: Padding
+    dilation: Spatial
+    groups: int
+    sizes: Spatial = ()  # the input's, the kernel's, or the output padding; none of FORWARD
+    narrow: Narrow = WIDE
+    prepacked: bool = False  # whether the weights stay as they are
+
+    def plan(self) -> CallPlan:
+        """Check the call and make its plan.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Operands or parameters do not go together.
+        """
+        return _PLANNERS[self.pass_name](self, Operand(*self[1:4]), Operand(*self[4:7]))
+
+    @property
+    def steps(self) -> Steps:
+        """Stride, padding, dilation and groups."""
+        return Steps(*self[8:12])
+
+
+def _forward(call: ConvCall, x: Operand, w: Operand) -> CallPlan:
+    size = common_itemsize(("input", w.dtype if call.narrow[0] else x.dtype), ("weight", w.dtype))
     squeeze, x = x.batched(weight_rank(w.shape))
-    g = make_geometry(x.shape, w.shape, *steps)
+    g = make_geometry(x.shape, w.shape, *call.steps)
     check_memory(g.output_shape, size)
-    return _chosen(FORWARD, g, g.output_shape, x, w, selection, squeeze, prepacked, narrow)
+    return _chosen(call, FORWARD, g, g.output_shape, x, w, squeeze)
 
 
-@_cached
-def input_grad_executable(
-    y: Operand,
-    w: Operand,
-    selection: Selection,
-    steps: Steps,
-    input_size: Spatial,
-    narrow: Narrow = WIDE,
-) -> Executable:
-    """Make the input gradient."""
+def _input_gradient(call: ConvCall, y: Operand, w: Operand) -> CallPlan:
     rank = weight_rank(w.shape)
     squeeze, y = y.batched(rank, "grad_output")
-    sizes = per_axis("input_size", input_size, rank, least=0)
-    groups = index("groups", steps.groups)
+    sizes = per_axis("input_size", call.sizes, rank, least=0)
+    groups = index("groups", call.groups)
     x_shape = (y.shape[0], w.shape[1] * max(groups, 1), *sizes)
-    g = make_geometry(x_shape, w.shape, *steps)
+    g = make_geometry(x_shape, w.shape, *call.steps)
     check_output("grad_output", y.shape, g)
-    return _input_grad(g, "grad_output", y, w, selection, squeeze, narrow)
+    return _input_grad(call, g, "grad_output", y, w, squeeze)
 
 
-@_cached
-def transpose_executable(
-    x: Operand,
-    w: Operand,
-    selection: Selection,
-    steps: Steps,
-    output_padding: Spatial,
-    narrow: Narrow = WIDE,
-) -> Executable:
-    """Make the transposed convolution: the input gradient, and a bias."""
+def _transpose(call: ConvCall, x: Operand, w: Operand) -> CallPlan:
+    """Plan the input gradient, and a bias."""
     squeeze, x = x.batched(weight_rank(w.shape), function="conv_transpose")
-    stride, padding, dilation, groups = steps
-    g = transposed_geometry(x.shape, w.shape, stride, padding, output_padding, dilation, groups)
-    made = _input_grad(g, "input", x, w, selection, squeeze, narrow)
+    stride, padding, dilation, groups = call.steps
+    g = transposed_geometry(x.shape, w.shape, stride, padding, call.sizes, dilation, groups)
+    made = _input_grad(call, g, "input", x, w, squeeze)
     parts = made.kernel, made.plan, made.shape, made.dtype, made.channels_last
-    return TransposedExecutable(*parts, squeeze, made.narrow)
+    return _TransposedPlan(*parts, squeeze, made.narrow)
 
 
 def _input_grad(
-    g: Geometry,
-    name: str,
-    y: Operand,
-    w: Operand,
-    selection: Selection,
-    squeeze: bool,
-    narrow: Narrow = WIDE,
-) -> Executable:
-    size = common_itemsize((name, w.dtype if narrow[0] else y.dtype), ("weight", w.dtype))
+    call: ConvCall, g: Geometry, name: str, y: Operand, w: Operand, squeeze: bool
+) -> CallPlan:
+    size = common_itemsize((name, w.dtype if call.narrow[0] else y.dtype), ("weight", w.dtype))
     check_memory(g.input_shape, size)
-    return _chosen(INPUT_GRAD, g, g.input_shape, y, w, selection, squeeze, narrow=narrow)
+    return _chosen(call, INPUT_GRAD, g, g.input_shape, y, w, squeeze)
 
 
-@_cached
-def weight_grad_executable(
-    x: Operand,
-    y: Operand,
-    selection: Selection,
-    steps: Steps,
-    kernel_size: Spatial,
-    narrow: Narrow = WIDE,
-) -> Executable:
-    """Make the weight gradient; narrow: both arrays, and never the gradient."""
-    dtypes = [_SINGLE if narrow[0] else one.dtype for one in (x, y)]
+def _weight_gradient(call: ConvCall, x: Operand, y: Operand) -> CallPlan:
+    """Plan a weight gradient, which is never bfloat16 in memory, though both arrays may be."""
+    dtypes = [_SINGLE if call.narrow[0] else one.dtype for one in (x, y)]
     size = common_itemsize(("input", dtypes[0]), ("grad_output", dtypes[1]))
     if len(x.shape) != len(y.shape):
         raise ValueError(
@@ -342,43 +336,52 @@ def weight_grad_executable(
             f"got shapes {list(x.shape)} and {list(y.shape)}"
         )
     # The kernel's length tells the rank where it is a sequence; an int leaves the input batched.
-    rank = len(kernel_size) if isinstance(kernel_size, tuple) else len(x.shape) - 2
+    rank = len(call.sizes) if isinstance(call.sizes, tuple) else len(x.shape) - 2
     if not 1 <= rank <= 3:
         raise ValueError(
             "kernel_size must have one to three ints, one a spatial axis of input, "
-            f"got {kernel_size} for input of size: {list(x.shape)}"
+            f"got {call.sizes} for input of size: {list(x.shape)}"
         )
     _, x = x.batched(rank)
     _, y = y.batched(rank, "grad_output")
-    kernel = per_axis("kernel_size", kernel_size, rank)
-    groups = index("groups", steps.groups)
-    g = make_geometry(x.shape, (y.shape[1], x.shape[1] // max(groups, 1), *kernel), *steps)
+    kernel = per_axis("kernel_size", call.sizes, rank)
+    groups = index("groups", call.groups)
+    weight = (y.shape[1], x.shape[1] // max(groups, 1), *kernel)
+    g = make_geometry(x.shape, weight, *call.steps)
     check_output("grad_output", y.shape, g)
     check_memory(g.weight_shape, size)
-    return _chosen(WEIGHT_GRAD, g, g.weight_shape, x, y, selection, narrow=(narrow[0], False))
+    call = call._replace(narrow=(call.narrow[0], False))
+    return _chosen(call, WEIGHT_GRAD, g, g.weight_shape, x, y)
+
+
+_PLANNERS = {
+    FORWARD: _forward,
+    INPUT_GRAD: _input_gradient,
+    TRANSPOSE: _transpose,
+    WEIGHT_GRAD: _weight_gradient,
+}
 
 
 def _chosen(
+    call: ConvCall,
     pass_name: str,
     g: Geometry,
     shape: Sequence[int],
     left: Operand,
     right: Operand,
-    selection: Selection,
     squeeze: bool = False,
-    prepacked: bool = False,
-    narrow: Narrow = WIDE,
-) -> Executable:
+) -> CallPlan:
     """Choose the algorithm of a pass, whose result has the shape; channels_last as an operand.
 
-    What shall be narrow is, as far as the algorithm can: the executable's ``narrow`` tells.
+    What shall be narrow is, as far as the algorithm can: the plan's ``narrow`` tells.
     """
     last = any(is_channels_last(one.shape, one.strides) for one in (left, right))
     a, b = (layout(one.shape, one.strides, one.dtype.itemsize) for one in (left, right))
     dtype = _SINGLE if right.dtype == NARROW_DTYPE else right.dtype
-    problem = Problem(pass_name, g, dtype, a, b, last, prepacked)
+    problem = Problem(pass_name, g, dtype, a, b, last, call.prepacked)
+    narrow = call.narrow
     if narrow != WIDE:
-        narrow = narrowest(problem, selection, narrow)
+        narrow = narrowest(problem, call.selection, narrow)
         problem = problem._replace(narrow_left=narrow[0], narrow_output=narrow[1])
-    kernel, plan = choose(problem, selection)
-    return Executable(kernel, plan, shape, problem.dtype, last, squeeze, narrow)
+    kernel, plan = choose(problem, call.selection)
+    return CallPlan(kernel, plan, shape, problem.dtype, last, squeeze, narrow)

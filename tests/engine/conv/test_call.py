@@ -1,4 +1,4 @@
-"""Executables: made once for arrays of one kind, and cached by all that they depend on."""
+"""Calls of passes: plans are made once for arrays of one kind, and cached by all they depend on."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from convcore import engine
 from convcore.backends import conv
 from convcore.engine import reference
-from convcore.engine.conv import executables
-from convcore.engine.conv.algorithms.problem import PassPlan
+from convcore.engine.conv.algorithms.problem import FORWARD, PassPlan
 from convcore.engine.conv.algorithms.selection import current
+from convcore.engine.conv.call import CallPlan, ConvCall, Operand, cached_plan
 from convcore.engine.conv.prepacked import PrepackedConvolution
 from convcore.engine.runtime import memory
 
@@ -38,16 +38,16 @@ def test_a_transposed_convolution_adds_its_bias(rng, algorithm, channels_last):
 
 def key_of(x, w, stride=1, padding=0):
     arrays = (x.shape, x.strides, x.dtype, w.shape, w.strides, w.dtype)
-    return *arrays, current(), stride, padding, 1, 1
+    return FORWARD, *arrays, current(), stride, padding, 1, 1
 
 
 X, W = np.ones((2, 3, 6, 5)), np.ones((4, 3, 3, 2))
 
 
-def test_arrays_of_one_kind_share_one_executable(rng):
-    made = executables.forward_executable(*key_of(X, W))
+def test_arrays_of_one_kind_share_one_plan(rng):
+    made = cached_plan(*key_of(X, W))
     other = rng.standard_normal(X.shape), rng.standard_normal(W.shape)
-    assert executables.forward_executable(*key_of(*other)) is made
+    assert cached_plan(*key_of(*other)) is made
 
 
 @pytest.mark.parametrize(
@@ -61,23 +61,23 @@ def test_arrays_of_one_kind_share_one_executable(rng):
         (X, W, {"padding": 1}),
     ],
 )
-def test_shape_strides_dtype_and_steps_make_another_executable(x, w, steps):
-    made = executables.forward_executable(*key_of(X, W))
-    assert executables.forward_executable(*key_of(x, w, **steps)) is not made
+def test_shape_strides_dtype_and_steps_make_another_plan(x, w, steps):
+    made = cached_plan(*key_of(X, W))
+    assert cached_plan(*key_of(x, w, **steps)) is not made
 
 
-def test_another_selection_of_algorithms_makes_another_executable():
-    made = executables.forward_executable(*key_of(X, W))
+def test_another_selection_of_algorithms_makes_another_plan():
+    made = cached_plan(*key_of(X, W))
     with conv.flags(algorithm="im2col"):
-        forced = executables.forward_executable(*key_of(X, W))
+        forced = cached_plan(*key_of(X, W))
     assert forced is not made
     assert forced.plan.algorithm == "im2col"
 
 
-def test_the_same_selection_asked_for_in_other_words_makes_no_other_executable():
-    made = executables.forward_executable(*key_of(X, W))
+def test_the_same_selection_asked_for_in_other_words_makes_no_other_plan():
+    made = cached_plan(*key_of(X, W))
     with conv.flags(algorithm=None, strict=False):
-        assert executables.forward_executable(*key_of(X, W)) is made
+        assert cached_plan(*key_of(X, W)) is made
 
 
 @pytest.mark.parametrize(
@@ -100,11 +100,11 @@ def test_a_stride_that_only_later_holds_a_bool_is_taken_before_and_after_its_int
 
 
 @pytest.mark.parametrize("stride", [[1, 2], np.array([1, 2]), (1, 2)])
-def test_steps_that_cannot_be_hashed_share_the_executable_of_a_tuple(stride):
+def test_steps_that_cannot_be_hashed_share_the_plan_of_a_tuple(stride):
     engine.conv_forward(X, W, stride=(1, 2))
-    before = executables.forward_executable.cache_info()
+    before = cached_plan.cache_info()
     y = engine.conv_forward(X, W, stride=stride)
-    after = executables.forward_executable.cache_info()
+    after = cached_plan.cache_info()
     np.testing.assert_array_equal(y, reference.conv_forward(X, W, stride=(1, 2)))
     assert (after.currsize, after.misses) == (before.currsize, before.misses)
 
@@ -117,12 +117,11 @@ def test_the_other_passes_are_cached_too(make):
         "weight_grad": lambda: engine.conv_weight_grad(X, y, (3, 2)),
         "transpose": lambda: engine.conv_transpose(y, W),
     }
-    cache = getattr(executables, f"{make}_executable").cache_info
     calls[make]()
-    before = cache()
+    before = cached_plan.cache_info()
     calls[make]()
-    assert cache().hits == before.hits + 1
-    assert cache().misses == before.misses
+    assert cached_plan.cache_info().hits == before.hits + 1
+    assert cached_plan.cache_info().misses == before.misses
 
 
 def test_a_kernel_that_fails_gives_its_workspace_back(monkeypatch):
@@ -138,12 +137,12 @@ def test_a_kernel_that_fails_gives_its_workspace_back(monkeypatch):
     monkeypatch.setattr(memory, "give", taken.append)
     plan = PassPlan("none", "", 8, 1, scratch=3, shared=5)
     with pytest.raises(OverflowError, match="no kernel"):
-        executables.Executable(Failing(), plan, (1, 1, 1), X.dtype, False, False)(X, W, ())
+        CallPlan(Failing(), plan, (1, 1, 1), X.dtype, False, False)(X, W, ())
     assert taken == [8 * (2 * 3 + 5), "block"]
 
 
 def test_an_operand_gets_a_batch_axis_or_is_refused_by_name():
-    one = executables.Operand((3, 6, 5), (240, 40, 8), np.dtype("f8"))
+    one = Operand((3, 6, 5), (240, 40, 8), np.dtype("f8"))
     assert one.batched(2) == (True, one._replace(shape=(1, 3, 6, 5), strides=(0, 240, 40, 8)))
     assert one.batched(1) == (False, one)
     words = r"Expected 4D \(unbatched\) or 5D \(batched\) grad_output to conv3d, .*\[3, 6, 5\]"
@@ -152,15 +151,15 @@ def test_an_operand_gets_a_batch_axis_or_is_refused_by_name():
 
 
 def _bytes_of_forward(sizes, channels=16, kernel=3):
-    """Return what one more executable of a layer takes, by Python's own count."""
-    x = executables.Operand((1, channels, *sizes), _strides((1, channels, *sizes)), FLOAT)
+    """Return what one more plan of a layer takes, by Python's own count."""
+    x = Operand((1, channels, *sizes), _strides((1, channels, *sizes)), FLOAT)
     w_shape = (channels, channels, kernel, kernel)
-    key = (*x, w_shape, _strides(w_shape), FLOAT, current(), 1, 0, 1, 1)
-    executables.forward_executable(*key)  # what is made once for all
-    executables.forward_executable.cache_clear()
+    key = (FORWARD, *x, w_shape, _strides(w_shape), FLOAT, current(), 1, 0, 1, 1)
+    cached_plan(*key)  # what is made once for all
+    cached_plan.cache_clear()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
-    executables.forward_executable(*key)
+    cached_plan(*key)
     after = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     return after - before
@@ -173,21 +172,23 @@ def _strides(shape):
 FLOAT = np.dtype("float32")
 
 
-def test_executables_take_memory_by_taps_and_not_by_the_size_of_maps():
+def test_plans_take_memory_by_taps_and_not_by_the_size_of_maps():
     small, large = (_bytes_of_forward((n, n)) for n in (20, 2000))
     assert large < small + 1024
     assert large < 8192
 
 
-def test_caches_of_executables_are_bounded():
-    makers = (
-        executables.forward_executable,
-        executables.input_grad_executable,
-        executables.weight_grad_executable,
-        executables.transpose_executable,
-    )
-    limits = [maker.cache_info().maxsize for maker in makers]
-    assert sum(limits) * 8192 <= 32 << 20
+def test_cache_of_plans_is_bounded():
+    assert cached_plan.cache_info().maxsize * 8192 <= 32 << 20
+
+
+def test_a_call_can_be_hashed_and_makes_its_plan():
+    call = ConvCall(*key_of(X, W))
+    assert call == ConvCall(*key_of(X, W)) and hash(call) == hash(ConvCall(*key_of(X, W)))
+    assert call.steps == (1, 0, 1, 1)
+    assert call.plan().shape == (2, 4, 4, 4)
+    with pytest.raises(ValueError, match="expected input"):
+        call._replace(groups=2).plan()
 
 
 def test_empty_results_that_cannot_be_addressed_are_a_memory_error():
