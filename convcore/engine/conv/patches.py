@@ -36,8 +36,9 @@ def im2col(
 
     Parameters
     ----------
-    input : (N, C, *sizes) or (C, *sizes); float32, float64, complex64 or complex128
-        One to three spatial axes; any strides.
+    input : (N, C, *sizes) or (C, *sizes)
+        float32, float64, complex64, complex128, bool or integers.  One to three spatial axes; any
+        strides.
     kernel_size : int, or one int a spatial axis
         An int with an array of three axes means a batch with one spatial axis.
     stride, padding, dilation
@@ -48,7 +49,8 @@ def im2col(
     Returns
     -------
     (N, C*taps, P), or (N, P, taps*C) if channels_last; without N if input is unbatched
-        P is the number of output pixels, taps that of the kernel's.  Contiguous.
+        P is the number of output pixels, taps that of the kernel's.  Contiguous; of the input's
+        dtype.
 
     Raises
     ------
@@ -59,7 +61,8 @@ def im2col(
 
     Notes
     -----
-    Parallel over images and channels.  The input is not copied to pad it.
+    Parallel over images and channels, but for bool and integers.  The input is not copied to pad
+    it, but for those.
 
     References
     ----------
@@ -75,17 +78,34 @@ def im2col(
            [3., 4., 6., 7.],
            [4., 5., 7., 8.]])
     """
-    input = whole_elements(checked_array("input", input))
+    is_integer = isinstance(input, np.ndarray) and input.dtype.kind in "iub"
+    input = input if is_integer else whole_elements(checked_array("input", input))
     kernel, unbatched = _kernel(input.shape, kernel_size)
     batch = input[np.newaxis] if unbatched else input
     g = _geometry(batch.shape, kernel, stride, padding, dilation)
     shape = (g.n, g.pixels, g.columns) if channels_last else (g.n, g.columns, g.pixels)
     check_memory(shape, input.itemsize)
     columns = np.empty(shape, input.dtype)
+    if is_integer:
+        _copy_patches(batch, columns, g, channels_last)
+        return columns[0] if unbatched else columns
     array = layout(batch.shape, batch.strides, batch.itemsize)
     fields = window(forward_lines(g), array)
     move_patches(input.dtype.char, False, batch, columns, g.n, g.c_in, channels_last, fields)
     return columns[0] if unbatched else columns
+
+
+def _copy_patches(x: Array, columns: Array, g: Geometry, channels_last: bool) -> None:
+    """Copy the patches of (N, C, *sizes) of any dtype into columns, by NumPy."""
+    strides, dilations = (tuple(getattr(a, n) for a in g.axes) for n in ("stride", "dilation"))
+    padded = np.pad(x, [(0, 0), (0, 0), *((a.before, a.after) for a in g.axes)])
+    taps = tuple(a.kernel for a in g.axes)
+    view = im2col_view(padded, taps, stride=strides, dilation=dilations)  # (N, C, *outs, *taps)
+    rank = len(taps)
+    outs, inner = range(2, 2 + rank), range(2 + rank, 2 + 2 * rank)
+    order = (0, *outs, *inner, 1) if channels_last else (0, 1, *inner, *outs)
+    view = view.transpose(order)
+    columns.reshape(view.shape)[...] = view
 
 
 def col2im(

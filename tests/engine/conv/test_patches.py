@@ -124,3 +124,16 @@ def test_notebook_convolution_is_the_view_times_the_weight(rng):
     product = np.tensordot(view, w, axes=((1, 4, 5), (1, 2, 3))).transpose(0, 3, 1, 2)
     y = engine.conv2d(x, w, stride=(2, 1), padding=1, dilation=(1, 2))
     np.testing.assert_allclose(y, product, atol=1e-13, strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "int16", "int64"])
+@pytest.mark.parametrize("case", PATCHES)
+def test_im2col_of_integers_keeps_their_dtype(case, dtype, rng):
+    shape, kernel, stride, padding, dilation = case
+    x = rng.integers(0, 2, shape).astype(dtype)
+    steps = {"stride": stride, "padding": padding, "dilation": dilation}
+    for channels_last in (False, True):
+        columns = engine.im2col(x, kernel, **steps, channels_last=channels_last)
+        wide = engine.im2col(x.astype("f8"), kernel, **steps, channels_last=channels_last)
+        assert columns.dtype == dtype and columns.flags.c_contiguous
+        np.testing.assert_array_equal(columns, wide)
