@@ -79,6 +79,11 @@ def print_summary(console: Console, outcome: Outcome, request: Request) -> None:
     if "scaling" in request.suites:
         caption = "Time follows the power of the number of pixels; 1 is linear:"
         _print(console, caption, tables.growth(outcome))
+    _print_end(console, outcome)
+
+
+def _print_end(console: Console, outcome: Outcome) -> None:
+    """Print what failed, and the verdict."""
     for cell in outcome.cells:
         for text in _faults(cell):
             console.print(f"{cell.name}: {text}", style="bold red", highlight=False, markup=False)
@@ -86,6 +91,19 @@ def print_summary(console: Console, outcome: Outcome, request: Request) -> None:
         console.print("Interrupted: the rest was not measured.", style="bold")
     style = "bold red" if outcome.wrong else "bold green"
     console.print(verdict(outcome), style=style, highlight=False)
+
+
+def print_brief(
+    console: Console, outcome: Outcome, request: Request, cpu: str, found: Sequence[Promise]
+) -> None:
+    """Print what fits a screen: the CPU, geometric means, what failed, and the verdict."""
+    console.print(f"CPU: {cpu}", highlight=False)
+    caption = "Geometric means; above 1, convcore is faster:"
+    _print(console, caption, tables.layer_means(outcome, request))
+    if missed := [promise for promise in found if not promise.kept]:
+        _print(console, "Promises that are missed:", tables.limits(missed))
+    console.print("Each cell, its algorithm and its error: --details", highlight=False)
+    _print_end(console, outcome)
 
 
 def print_comparison(console: Console, comparison: Comparison, file: str) -> None:

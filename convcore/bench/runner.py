@@ -270,4 +270,6 @@ def rounds_within(rounds: int, left: float | None, ahead: float) -> int:
     """
     if left is None or ahead <= left:
         return rounds
+    if left <= 0:  # spent before the first cell, on a busy machine
+        return min(rounds, LEAST_ROUNDS)
     return min(rounds, max(LEAST_ROUNDS, int(rounds * left / ahead)))

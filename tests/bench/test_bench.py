@@ -410,7 +410,14 @@ def test_effort_adds_up_to_the_whole():
 
 @pytest.mark.parametrize(
     ("left", "ahead", "rounds"),
-    [(None, 1000.0, 9), (50.0, 10.0, 9), (20.0, 40.0, 4), (1.0, 40.0, 3), (-5.0, 1.0, 3)],
+    [
+        (None, 1000.0, 9),
+        (50.0, 10.0, 9),
+        (20.0, 40.0, 4),
+        (1.0, 40.0, 3),
+        (-5.0, 1.0, 3),
+        (-5.0, 0.0, 3),
+    ],
 )
 def test_rounds_shrink_to_keep_a_budget(left, ahead, rounds):
     assert runner.rounds_within(9, left, ahead) == rounds

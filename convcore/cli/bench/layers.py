@@ -71,7 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
             try:
                 saved = list(save(files, outcome, request, machine, command_line(arguments)))
             finally:
-                all_well = _report(console, request, outcome, machine, arguments.check)
+                brief = arguments.quick and not arguments.details
+                all_well = _report(console, request, outcome, machine, arguments.check, brief)
             for line in saved:
                 console.print(line, markup=False)
     if before is not None:
@@ -227,17 +228,28 @@ def _older_run(file: Path | None) -> dict[str, Any] | None:
 
 
 def _report(
-    console: Console, request: Request, outcome: Outcome, machine: Mapping[str, Any], check: bool
+    console: Console,
+    request: Request,
+    outcome: Outcome,
+    machine: Mapping[str, Any],
+    check: bool,
+    brief: bool,
 ) -> bool:
-    """Print the report; return whether all results are right and, if asked, all promises kept."""
+    """Print the report; return whether all results are right and, if asked, all promises kept.
+
+    brief : leave out the tables of workers, cells, errors and kept promises
+    """
     from convcore.bench import report
     from convcore.bench.promises import promises
 
     found = promises(outcome, request)
-    report.print_workers(console, outcome, machine["cpu"])
-    report.print_cells(console, outcome, request)
-    report.print_promises(console, found)
-    report.print_summary(console, outcome, request)
+    if brief:
+        report.print_brief(console, outcome, request, machine["cpu"], found)
+    else:
+        report.print_workers(console, outcome, machine["cpu"])
+        report.print_cells(console, outcome, request)
+        report.print_promises(console, found)
+        report.print_summary(console, outcome, request)
     kept = all(promise.kept for promise in found)
     if check:
         console.print("All figures are within their limits." if kept else "A limit is not kept.")

@@ -159,6 +159,9 @@ def _add_results(group: argparse._ArgumentGroup) -> None:
         help="exit 1 if a cell is slower beside its peers than it was there, beyond the noise",
     )
     group.add_argument(
+        "--details", action="store_true", help="with --quick: print each cell, as without it"
+    )
+    group.add_argument(
         "--check", action="store_true", help="exit 1 if a figure is beyond the limit promised"
     )
 
