@@ -16,10 +16,18 @@ _WIDEST = 40  # characters of a cell
 _MOST = 500  # rows for notebooks
 
 
-def text(found: Summary) -> str:
-    """Return a summary's rows, down to its depth, and its totals as text."""
+def text(found: Summary, columns: int = 0) -> str:
+    """Return a summary's rows, down to its depth, and its totals as text.
+
+    Where ``columns`` are too few for the table, types are left out, then names are cut.
+    """
     cells = [_HEAD, *map(_cells, _shown(found))]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(_HEAD))]
+    widths = _widths(cells)
+    if columns and sum(widths) + 2 * len(widths) - 2 > columns:
+        excess = sum(widths) - widths[1] + 2 * len(widths) - 4 - columns
+        most = max(widths[0] - max(excess, 0), 12)
+        cells = [(_short(line[0], most), "", *line[2:]) for line in cells]
+        widths = _widths(cells)
     lines = [_line(line, widths) for line in cells]
     rule = "-" * max(map(len, lines))
     return "\n".join([lines[0], rule, *lines[1:], rule, *_totals(found)])
@@ -69,14 +77,19 @@ def _shape(output: Any) -> str:
     return "-" if output is None else str(output)
 
 
-def _short(cell: str) -> str:
-    return cell if len(cell) <= _WIDEST else cell[: _WIDEST - 3] + "..."
+def _widths(cells: list[tuple[str, ...]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*cells, strict=True)]
+
+
+def _short(cell: str, most: int = _WIDEST) -> str:
+    return cell if len(cell) <= most else cell[: most - 3] + "..."
 
 
 def _line(line: tuple[str, ...], widths: list[int]) -> str:
     texts = [cell.ljust(width) for cell, width in zip(line[:3], widths, strict=False)]
     numbers = [cell.rjust(width) for cell, width in zip(line[3:], widths[3:], strict=True)]
-    return "  ".join(texts + numbers).rstrip()
+    parts = [texts[0], *texts[1 : 2 if widths[1] else 1], texts[2], *numbers]
+    return "  ".join(parts).rstrip()
 
 
 def _totals(found: Summary) -> list[str]:

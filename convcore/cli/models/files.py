@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from convcore._errors import HINT
 from convcore._text import printable
 from convcore.cli.errors import UsageError, lacking, require_extra
 
@@ -38,9 +39,9 @@ def open_with_zeros(file: str, sizes: tuple[int, ...] | None) -> tuple[Any, tupl
 
 def one_line(error: Exception) -> str:
     """Return an error's message and hint without line breaks; the system's in its words."""
-    said = lacking(error) or str(error)
-    parts = [" ".join(one.split()) for one in (said, *getattr(error, "__notes__", ()))]
-    return ". ".join([*(one.removesuffix(".") for one in parts[:-1]), parts[-1]])
+    text, hint, advice = (lacking(error) or str(error)).partition(HINT)
+    said = f"{text.removesuffix('.')}. {hint}{advice}" if hint else text
+    return " ".join(said.split())
 
 
 def first_of(names: Sequence[str]) -> str:
@@ -69,7 +70,7 @@ def _zeros(file: str, info: Any, sizes: tuple[int, ...] | None) -> Any:
     free = not kind.HasField("shape")
     if sizes is None:
         if free or not all(isinstance(axis, int) for axis in axes):
-            example = (1, 3, 224, 224) if free else _with_ones(axes)
+            example = (1, 3, 224, 224) if free else _example(axes)
             raise UsageError(f"{shown}: give its sizes, as --input {','.join(map(str, example))}")
         sizes = tuple(axes)
     elif not free and not fits(axes, sizes):
@@ -80,9 +81,12 @@ def _zeros(file: str, info: Any, sizes: tuple[int, ...] | None) -> Any:
         raise UsageError(f"{shown} of a type without tensors: {one_line(error)}") from None
 
 
-def _with_ones(axes: list[int | str]) -> list[int]:
-    """Return sizes that fit: 1 where one is free."""
-    return [axis if isinstance(axis, int) else 1 for axis in axes]
+def _example(axes: list[int | str]) -> list[int]:
+    """Return sizes that fit: where one is free, 1, or 224 for the sides of images."""
+    side = 224 if len(axes) == 4 else 1
+    return [
+        axis if isinstance(axis, int) else side if place else 1 for place, axis in enumerate(axes)
+    ]
 
 
 def fits(axes: list[int | str], sizes: tuple[int, ...]) -> bool:

@@ -7,10 +7,11 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+from convcore._errors import without_hint
 from convcore.cli.errors import UsageError, whole_number
 from convcore.cli.models.files import one_line, open_with_zeros
 from convcore.cli.parser import nearest
-from convcore.cli.terminal import fitted
+from convcore.cli.terminal import columns, fitted
 
 DTYPES = ("float32", "float64")
 
@@ -57,6 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the table."""
     import convcore
     from convcore import inspection
+    from convcore.inspection import table
 
     dtype = getattr(convcore, arguments.dtype)
     given: tuple[Any, ...]
@@ -74,9 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         found = inspection.summary(model, given, dtype=dtype, depth=arguments.depth)
     except (RuntimeError, ValueError) as error:
-        why = str(error) if designed else one_line(error)  # its hint is for who writes a program
+        why = without_hint(error) if designed else one_line(error)  # hints are for programs
         raise UsageError(f"{arguments.model} cannot take {shown}: {why}{designed}") from None
-    print(fitted(str(found)))
+    print(fitted(table.text(found, columns())))
     return 0
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from convcore import nn
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import inference_mode
+from convcore.inspection._models import channel_axis
 from convcore.inspection.attribution import grad_cam, saliency
 from convcore.inspection.attribution._run import explaining
 from convcore.inspection.nonfinite import NonFiniteError
@@ -100,7 +101,8 @@ def _explained(
     maps: dict[str, np.ndarray] = {}
     try:
         found = saliency(model, image[:1])
-        maps["Saliency: how much each pixel changes the score"] = found.numpy()[0].max(axis=0)
+        largest = found.numpy()[0].max(axis=channel_axis(image.shape) - 1)
+        maps["Saliency: how much each pixel changes the score"] = largest
         name = _last_convolution(calls, values)
         if name is not None:
             where = grad_cam(model, image[:1], name).numpy()[0, 0]

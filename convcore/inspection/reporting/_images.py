@@ -7,6 +7,7 @@ import base64
 import numpy as np
 
 from convcore._tensor_html import png
+from convcore.inspection._models import channel_axis
 from convcore.inspection.reporting._text import number, safe
 
 __all__ = ["Image", "heat", "kernels", "maps", "photograph"]
@@ -136,7 +137,9 @@ def _colour_kernels(weight: np.ndarray) -> Image:
 
 
 def photograph(array: np.ndarray, what: str, most_pixels: int = 160) -> Image | None:
-    """Return the first image of (N, 1 or 3, H, W), scaled to black and white."""
+    """Return the first image of (N, 1 or 3, H, W) or (N, H, W, 1 or 3), from black to white."""
+    if channel_axis(array.shape) == 3:
+        array = array.transpose(0, 3, 1, 2)
     if array.ndim != 4 or array.shape[1] not in (1, 3) or array.dtype.kind != "f":
         return None
     values = np.nan_to_num(_thinned(array[0], most_pixels).astype(np.float64), posinf=0, neginf=0)

@@ -148,9 +148,13 @@ def _result(facts: Facts) -> _images.Image | None:
 
 
 def _classes(scores: np.ndarray) -> str:
-    """Return the largest scores and their softmax, as a table."""
-    shares = quiet(lambda: np.exp(scores.astype(np.float64) - scores.max()))
-    shares = quiet(np.true_divide, shares, shares.sum())
+    """Return the largest scores and their softmax as a table; probabilities as they are."""
+    shares = scores.astype(np.float64)
+    head = "Probability"
+    if scores.min() < 0 or abs(shares.sum() - 1) > 1e-3:
+        shares = quiet(lambda: np.exp(shares - shares.max()))
+        shares = quiet(np.true_divide, shares, shares.sum())
+        head = "Softmax"
     best = np.argsort(-scores, kind="stable")[:_MOST_CLASSES]
     rows = "".join(
         f"<tr><td>{one}</td><td>{safe(number(float(scores[one])))}</td><td>{shares[one]:.1%}</td></tr>"
@@ -158,7 +162,7 @@ def _classes(scores: np.ndarray) -> str:
     )
     return (
         "<table><caption>Largest class scores of the first image</caption><thead><tr>"
-        '<th scope="col">Class</th><th scope="col">Score</th><th scope="col">Softmax</th></tr>'
+        f'<th scope="col">Class</th><th scope="col">Score</th><th scope="col">{head}</th></tr>'
         f"</thead><tbody>{rows}</tbody></table>"
     )
 

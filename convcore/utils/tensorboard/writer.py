@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -60,9 +61,10 @@ class SummaryWriter(tensorboardX.SummaryWriter):
         raise NotImplementedError("tensors are not written: add_histogram or convcore.save do so")
 
     def add_graph(self, *args: Any, **kwargs: Any) -> None:
-        """Raise NotImplementedError."""
-        raise NotImplementedError(
-            "graphs are not written: convcore.inspection.report and pictures.graph draw a net"
+        """Warn that no graph is written: the training that calls it goes on."""
+        warnings.warn(
+            "add_graph() writes nothing: convcore.inspection.report and pictures.graph draw a net",
+            stacklevel=2,
         )
 
 
