@@ -17,6 +17,12 @@ def pages(folder: Path = RECORDS) -> dict[str, str]:
     """Return the text of each record's page; how it was measured is `how`."""
     names = {path.stem: path for path in sorted(folder.glob("*.md"))}
     texts = {name: path.read_text(encoding="utf-8") for name, path in names.items()}
+    heads = [text.partition("\n")[0] for text in texts.values()]
+    for name, text in texts.items():
+        head, _, rest = text.partition("\n")
+        if heads.count(head) > 1:  # the same command on another machine
+            cpu = re.search(r"^(.+), \d{4}-\d\d-\d\d\.$", rest, re.MULTILINE)[1]
+            texts[name] = f"{head} on an {cpu}\n{rest}"
     if "README" in texts:
         texts["how"] = texts.pop("README").replace("# Benchmarks", "# How it is measured", 1)
     # Indented lines are commands there, no Python.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,11 @@ def test_a_new_record_becomes_a_page(records, tmp_path):
     pages = records.pages(tmp_path)
     assert list(pages) == ["new"]
     assert records.command_of(pages["new"]) == "convcore bench --new"
+
+
+def test_no_two_pages_of_the_site_have_the_same_title(records):
+    docs = RECORDS.parent / "docs"
+    texts = [p.read_text("utf-8") for p in docs.rglob("*.rst") if "generated" not in p.parts]
+    titles = [text.partition("\n")[0] for text in texts]
+    titles += [re.search("^# (.*)", text, re.MULTILINE)[1] for text in records.pages().values()]
+    assert len(titles) == len(set(titles))
