@@ -11,7 +11,8 @@ import numpy as np
 from convcore._tensor import Tensor
 from convcore.engine.conv.algorithms.selection import selected
 from convcore.engine.conv.plan import Plan, plan_conv
-from convcore.engine.geometry import make_geometry
+from convcore.engine.geometry import Steps, make_geometry
+from convcore.inference.layers import PrepackedConv
 
 __all__ = ["COSTLY", "CostlyCall"]
 
@@ -73,7 +74,13 @@ class CostlyCall:
         """Return the call of a convolution or linear layer that nothing recorded."""
         if not args or not isinstance(args[0], Tensor) or not isinstance(result, Tensor):
             return None
-        x, w = args[0]._array.shape, module.weight._array.shape
+        x = args[0]._array.shape
+        if isinstance(module, PrepackedConv):
+            call = cls((x, module.prepacked.weight.shape), (0, 1), result._array, True)
+            steps = module.steps
+            call.describe(steps=tuple(steps[name] for name in Steps._fields))
+            return call
+        w = module.weight._array.shape
         if len(w) == 2:  # a linear layer's product is by the transposed weight
             return cls((x, w[::-1]), (0, 1), result._array, False)
         call = cls((x, w), (0, 1), result._array, True)

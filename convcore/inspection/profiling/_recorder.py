@@ -14,6 +14,7 @@ from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import Node
 from convcore.autograd.observation import observed
+from convcore.inference.layers import PrepackedConv
 from convcore.inspection._optimized import is_optimized
 from convcore.inspection.profiling._costs import COSTLY, CostlyCall
 from convcore.kernels.runtime.restoring import Calls
@@ -23,7 +24,7 @@ __all__ = ["BACKWARD", "ENTER", "LEAVE", "OPERATION", "Operation", "Recorder"]
 ENTER, LEAVE, OPERATION, BACKWARD = range(4)
 _COSTLY_MODULES = (
     *(nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear),
-    *(nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d),
+    *(nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d, PrepackedConv),
 )
 
 
@@ -99,6 +100,7 @@ class Recorder:
         self._running = False
         self._planned = 0  # calls of optimized nets that go on
         self._modules = list(_watched(model))
+        self._optimized = [m for _, m in self._modules if is_optimized(m) and m._fused]
 
     def back(self) -> Calls:
         """Return the calls that undo `start`."""
@@ -110,6 +112,8 @@ class Recorder:
         self._thread = threading.get_ident()
         self._watching._enter()
         self._running = True
+        for module in self._optimized:
+            module._by_layers = True
         for name, module in self._modules:
             timed = self._timed_forward(module, len(self.names))
             self._wrapped.append((module, timed))
@@ -122,6 +126,8 @@ class Recorder:
     def _stop(self) -> None:
         """Give the modules the forward that they had."""
         self._running = False
+        for module in self._optimized:
+            module.__dict__.pop("_by_layers", None)
         while self._wrapped:
             module, timed = self._wrapped[-1]
             if module.__dict__.get("forward") is timed:  # else a later profile does so
@@ -133,7 +139,7 @@ class Recorder:
         forward, events, thread = module.forward, self.events, self._thread
         own = module.__dict__.get("forward")
         costly = isinstance(module, _COSTLY_MODULES)
-        planned = is_optimized(module)
+        planned = is_optimized(module) and not module._by_layers
 
         def timed(*args: Any, **kwargs: Any) -> Any:
             if threading.get_ident() != thread or not self._running:
@@ -197,14 +203,15 @@ class Recorder:
 def _watched(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """Return the modules to measure: those that have a forward of their own.
 
-    What an optimized net is made of is called by its plan; it is measured as a whole.
+    What an optimized net is made of is called by its plan before its layers are fused; it is then
+    measured as a whole.
     """
     found: list[tuple[str, nn.Module]] = []
     inside = None  # the beginning of the names of what an optimized net is made of
     for name, module in model.named_modules():
         if inside is not None and name.startswith(inside):
             continue
-        if is_optimized(module):
+        if is_optimized(module) and not module._fused:
             inside = f"{name}." if name else ""
         if type(module).forward is not nn.Module.forward:
             found.append((name, module))

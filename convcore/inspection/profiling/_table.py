@@ -25,6 +25,10 @@ _ONE_STEP = (
     "a net of optimize_for_inference is one step here, and what it does is not counted; its first "
     "call of a kind of input makes a plan. Profile the net as it was to see its layers"
 )
+_BY_LAYERS = (
+    "the layers of a net of optimize_for_inference are called one by one in a profile; outside of "
+    "one, by its plan, a call takes less"
+)
 _MUCH_WAITED = 0.05  # of the time
 
 
@@ -97,9 +101,13 @@ def _totals(profile: Profile) -> list[str]:
     )
     if slowest:
         lines += _labelled("Slowest", slowest)
-    optimized = [row.name or "(model)" for row in rows.all() if row.type == OPTIMIZED]
-    if optimized:
-        lines += _labelled("Note", f"{', '.join(optimized)}: {_ONE_STEP}")
+    optimized = [row for row in rows.all() if row.type == OPTIMIZED]
+    for note in (_ONE_STEP, _BY_LAYERS):
+        names = [
+            one.name or "(model)" for one in optimized if bool(one.children) == (note is _BY_LAYERS)
+        ]
+        if names:
+            lines += _labelled("Note", f"{', '.join(names)}: {note}")
     if not rows.children:
         lines += _labelled("Note", "nothing was measured: is the net called in the block?")
     if disturbed := disturbance(profile):

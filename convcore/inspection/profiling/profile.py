@@ -162,9 +162,9 @@ def profile(model: nn.Module) -> Profile:
     Python between two operations counts for the second. Operations are seen where gradients are
     recorded; under `no_grad` modules are. A batch norm that is fused with the ReLU after it, as the
     nets of convcore.models do, is one operation of the module that calls it; a net made by
-    `optimize_for_inference` is one module, and what it does is not counted. Multiply-adds are those
-    of convolutions and matrix products, by definition. Every event is kept: profile a few steps,
-    not an epoch.
+    `optimize_for_inference` is called layer by layer, if it was called before. Multiply-adds are
+    those of convolutions and matrix products, by definition. Every event is kept: profile a few
+    steps, not an epoch.
 
     The overhead is below 1.05 of the time, by ``python benchmarks/inspection_profile.py``.
 

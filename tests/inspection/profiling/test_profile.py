@@ -357,10 +357,23 @@ def test_an_optimized_net_keeps_its_plan():
     assert [row.is_module for row in found.rows.children] == [True]
 
 
-@pytest.mark.parametrize("warm_up", [0, 1])
-def test_an_optimized_net_is_one_step_from_its_first_call_on_and_the_table_says_so(warm_up):
+def test_an_optimized_net_that_ran_has_a_row_for_each_layer():
     x = convcore.rand(1, 1, 28, 28)
-    fast = convcore.optimize_for_inference(models.lenet(), *[x] * warm_up)
+    fast = convcore.optimize_for_inference(models.lenet(), x)
+    expected = fast(x)
+    with inspection.profile(fast) as found:
+        result = fast(x)
+    rows = {row.name: row for row in found.rows.all()}
+    assert rows["model.conv1"].multiply_adds == 24 * 24 * 25 * 10
+    assert rows["model.conv1"].algorithms and rows["model.fc1"].multiply_adds > 0
+    assert convcore.equal(result, expected) and not fast._by_layers
+    told = " ".join(str(found).split())
+    assert "(model): the layers of a net of optimize_for_inference are called one by one" in told
+
+
+def test_an_optimized_net_is_one_step_at_its_first_call_and_the_table_says_so():
+    x = convcore.rand(1, 1, 28, 28)
+    fast = convcore.optimize_for_inference(models.lenet())
     with inspection.profile(fast) as found:
         fast(x)
     assert [(row.name, row.children) for row in found.rows.children] == [("", [])]
