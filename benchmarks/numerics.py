@@ -126,7 +126,7 @@ def allowed(algorithm: str, kind: str, terms: int) -> float:
 
 def reduced(layer: Layer, pass_name: str) -> Layer:
     """Return a layer of the same sums with fewer results."""
-    sizes = {"n": 1, "h": min(layer.h, SIDE), "w": min(layer.w, SIDE)}
+    sizes = {"n": 1, "size": tuple(min(n, SIDE) for n in layer.size)}
     if layer.groups == 1:
         sizes |= {name: min(getattr(layer, name), CHANNELS) for name in _FREE[pass_name]}
     return dataclasses.replace(layer, **sizes)

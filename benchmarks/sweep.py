@@ -218,7 +218,7 @@ def _prepared(layer: Layer, pass_name: str, arrays: dict[str, Any], prepacked: b
     x, w, gy = arrays["input"], arrays["weight"], arrays["grad_output"]
     left, right, sizes = {
         "forward": (x, w, ()),
-        "input_grad": (gy, w, (layer.h, layer.w)),
+        "input_grad": (gy, w, layer.size),
         "weight_grad": (x, gy, layer.kernel),
     }[pass_name]
     shapes = (left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype)

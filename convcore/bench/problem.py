@@ -36,11 +36,10 @@ _LARGEST_SCALE = 2.0**53 / _GRID**2
 
 def draw_operands(layer: Layer, seed: int, dtype: str = "float32") -> Arrays:
     """Return normal deviates in the shapes of input, weight and grad_output."""
-    geometry, generator = layer.geometry, np.random.default_rng(seed)
-    shapes = (geometry.input_shape, geometry.weight_shape, geometry.output_shape)
+    generator = np.random.default_rng(seed)
     return {
         name: generator.standard_normal(shape, dtype=np.dtype(dtype))
-        for name, shape in zip(OPERANDS, shapes, strict=True)
+        for name, shape in layer.shapes.items()
     }
 
 

@@ -76,6 +76,8 @@ def print_summary(console: Console, outcome: Outcome, request: Request) -> None:
         for (algorithm, dtype), (error, allowed) in errors_by_algorithm(outcome).items()
     ]
     _print(console, "", (("algorithm", "dtype", "largest error, eps", "allowed"), errors))
+    if request.is_real:
+        _print(console, "The twenty lowest:", tables.slowest_cells(outcome, request))
     if "scaling" in request.suites:
         caption = "Time follows the power of the number of pixels; 1 is linear:"
         _print(console, caption, tables.growth(outcome))

@@ -12,7 +12,7 @@ from typing import Any
 from convcore.bench.layers import Layer, parse_layer
 from convcore.bench.measuring import Quartiles, geometric_mean, paired_ratios, quartiles
 from convcore.bench.peers import OURS, allowed_eps
-from convcore.bench.suites import SWEEPS
+from convcore.bench.suites import ALL_REAL, REAL, SWEEPS
 
 # The peer whose time decides whether a cell is a small one.
 _REFERENCE = "torch"
@@ -20,6 +20,8 @@ SMALL_SECONDS = 50e-6
 # Below this a call's fixed cost shows; it is no part of what grows along a sweep.
 LEAST_SECONDS = 100e-6
 BETTER = "each side's better format"
+# From this ratio on a cell counts as good.
+GOOD = 0.9
 
 # (layer, pass, threads, dtype): its cells, one for each memory format, are timed together.
 CellGroup = tuple[Layer, str, int, str]
@@ -48,6 +50,11 @@ class Request:
     """What convcore is held to, in every pass that it can compute; None chooses freely."""
     keep: bool = False
     seed: int = 0
+
+    @property
+    def is_real(self) -> bool:
+        """Whether layers of every kind are asked for, which tables sort by kind."""
+        return bool({REAL, ALL_REAL} & set(self.suites))
 
     @property
     def problems(self) -> Iterator[tuple[Layer, str]]:
@@ -181,6 +188,8 @@ class Mean:
     kind: str
     value: float
     cells: int
+    share: float
+    """The part of the cells whose ratio is at least `GOOD`."""
     worst: float
     worst_cell: str
 
@@ -220,13 +229,18 @@ def means(outcome: Outcome, request: Request) -> list[Mean]:
     for peer in request.peers:
         same = ratios(outcome, peer)
         kinds = [(kind, [r for r in same if belongs(r.ours)]) for kind, belongs in _kinds(request)]
-        kinds.insert(1, (BETTER, better_ratios(outcome, peer)))
+        better = better_ratios(outcome, peer)
+        kinds.insert(1, (BETTER, better))
+        if request.is_real:
+            for kind in sorted({layer.kind for layer in request.layers}):
+                kinds.append((kind, [r for r in better if r.ours.layer.kind == kind]))
         for kind, values in kinds:
             if values:
                 worst = min(values, key=lambda ratio: ratio.quartiles.median)
                 mean = geometric_mean(ratio.quartiles.median for ratio in values)
                 lowest = (worst.quartiles.median, worst.name)
-                found.append(Mean(peer, kind, mean, len(values), *lowest))
+                good = sum(ratio.quartiles.median >= GOOD for ratio in values)
+                found.append(Mean(peer, kind, mean, len(values), good / len(values), *lowest))
     return found
 
 
@@ -244,6 +258,12 @@ def _kinds(request: Request) -> Iterator[tuple[str, Callable[[Cell], bool]]]:
     if len(request.dtypes) > 1:
         for dtype in request.dtypes:
             yield dtype, lambda cell, d=dtype: cell.dtype == d
+
+
+def slowest(outcome: Outcome, request: Request, count: int = 20) -> list[tuple[str, Ratio]]:
+    """Return the lowest ratios beside each side's better format, with the peer of each."""
+    found = [(peer, ratio) for peer in request.peers for ratio in better_ratios(outcome, peer)]
+    return sorted(found, key=lambda each: each[1].quartiles.median)[:count]
 
 
 def errors_by_algorithm(outcome: Outcome) -> dict[tuple[str, str], tuple[float, float]]:

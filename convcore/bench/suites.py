@@ -19,9 +19,11 @@ DeepLabV3: Chen et al. 2017, arXiv 1706.05587, section 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from convcore.bench.layers import Layer, parse_layer
+from convcore.bench.real_layers import LINES
 
 # Sweeps of one size with the rest held: what `convcore.bench.results.growths` fits a power to.
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
@@ -231,10 +233,26 @@ SUITES: dict[str, tuple[Layer, ...]] = {
 }
 
 
+# Layers of every rank and kind, of which there are hundreds: a sample of each kind, or all.
+REAL, ALL_REAL = "real", "real-all"
+_ONE_OF = 6
+
+
 def layers_of(suites: Iterable[str]) -> tuple[Layer, ...]:
     """Return the layers of some suites, a shape that several have once, under its first name."""
     by_shape: dict[str, Layer] = {}
     for suite in suites:
-        for layer in SUITES[suite]:
+        for layer in _real_layers(suite) if suite in (REAL, ALL_REAL) else SUITES[suite]:
             by_shape.setdefault(layer.spec, layer)
     return tuple(by_shape.values())
+
+
+def _real_layers(suite: str) -> Iterator[Layer]:
+    """Yield all layers, or every sixth of a kind, from its first on."""
+    seen: Counter[str] = Counter()
+    for line in filter(None, LINES.splitlines()):
+        spec, _, name = line.partition("  ")
+        layer = parse_layer(spec, name.strip())
+        if suite == ALL_REAL or seen[layer.kind] % _ONE_OF == 0:
+            yield layer
+        seen[layer.kind] += 1

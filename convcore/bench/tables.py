@@ -11,6 +11,7 @@ from convcore.bench.nets import TASKS, NetCell
 from convcore.bench.peers import OURS, title
 from convcore.bench.promises import Promise
 from convcore.bench.results import (
+    GOOD,
     Outcome,
     Request,
     counted,
@@ -20,6 +21,7 @@ from convcore.bench.results import (
     median_and_quartiles,
     milliseconds,
     short,
+    slowest,
 )
 
 Rows = list[Sequence[str]]
@@ -60,11 +62,21 @@ def workers(outcome: Outcome) -> Table:
 def layer_means(outcome: Outcome, request: Request) -> Table:
     """Return a row a peer and kind of cells: the geometric mean of the ratios, and the lowest."""
     rows: Rows = [
-        (title(m.peer), short(m.kind), f"{m.value:.2f}", str(m.cells), f"{m.worst:.2f}",
-         m.worst_cell)
+        (title(m.peer), short(m.kind), f"{m.value:.2f}", str(m.cells), f"{m.share:.0%}",
+         f"{m.worst:.2f}", m.worst_cell)
         for m in means(outcome, request)
     ]  # fmt: skip
-    return ("peer", "over", "mean", "cells", "lowest", "which"), rows
+    return ("peer", "over", "mean", "cells", f"{GOOD} or more", "lowest", "which"), rows
+
+
+def slowest_cells(outcome: Outcome, request: Request) -> Table:
+    """Return the twenty lowest ratios: where, the ratio, our time, what we computed by."""
+    rows: Rows = [
+        (title(peer), ratio.name, f"{ratio.quartiles.median:.2f}",
+         milliseconds(ratio.ours.median(OURS)), ratio.ours.algorithm)
+        for peer, ratio in slowest(outcome, request)
+    ]  # fmt: skip
+    return ("peer", "which", "ratio", "ms", "algorithm"), rows
 
 
 def growth(outcome: Outcome) -> Table:

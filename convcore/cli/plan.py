@@ -28,7 +28,8 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "layer",
         metavar=",".join(FIELDS),
-        help="sizes of the layer; k, s, p and d may be pairs as 3x5; s, p, d, g default to 1,0,1,1",
+        help="sizes of the layer; k, s, p and d may be pairs as 3x5; s, p, d, g default to "
+        "1,0,1,1; other kinds begin with it: 1d:N,C,W,O,... or '3d transposed:N,C,D,H,W,O,...'",
     )
     parser.add_argument("--dtype", choices=DTYPES, default="float32")
     parser.add_argument("--format", choices=FORMATS, default="contiguous")
@@ -77,17 +78,18 @@ def describe(layer: Layer, dtype: str, memory_format: str) -> str:
     plan = plan_conv(layer.geometry, np.dtype(dtype), memory_format == "channels_last")
     lines = [*_geometry_lines(layer, dtype, memory_format), f"  instructions  {_isa.name()}"]
     for name in PASSES:
-        lines += ["", *_pass_lines(name, getattr(plan, name), layer.geometry)]
+        of_plan = getattr(plan, layer.pass_of_geometry(name))
+        lines += ["", *_pass_lines(name, of_plan, layer.geometry)]
     return "\n".join(lines)
 
 
 def _geometry_lines(layer: Layer, dtype: str, memory_format: str) -> list[str]:
-    geometry = layer.geometry
+    geometry, shapes = layer.geometry, layer.shapes
     return [
         f"{layer.spec}  {dtype}, {memory_format}",
-        f"  input         {_sizes(geometry.input_shape)}",
-        f"  weight        {_sizes(geometry.weight_shape)}",
-        f"  output        {_sizes(geometry.output_shape)}",
+        f"  input         {_sizes(shapes['input'])}",
+        f"  weight        {_sizes(shapes['weight'])}",
+        f"  output        {_sizes(shapes['grad_output'])}",
         f"  settings      stride {_sizes(layer.stride)}, padding {_sizes(layer.padding)}, "
         f"dilation {_sizes(layer.dilation)}, groups {layer.groups}",
         f"  a sum has     {geometry.columns:,} terms",

@@ -149,7 +149,7 @@ def _taken(case: Case, pass_name: str, operands: dict[str, np.ndarray]) -> str:
     layer = case.layer
     more: dict[str, tuple[Any, ...]] = {
         FORWARD: (),
-        INPUT_GRAD: ((layer.h, layer.w),),
+        INPUT_GRAD: (layer.size,),
         WEIGHT_GRAD: (layer.kernel,),
     }
     key: list[Any] = []

@@ -38,6 +38,11 @@ ODD_LAYERS = (
     "2,3,9,8,4,1,2",  # strided pointwise
     "1,6,5,7,6,3,1,1,1,6",  # depthwise
     "2,2,6,6,2,6",  # the kernel is the image
+    "1d:2,4,9,6,3,2,1,1,2",
+    "3d:1,2,4,5,3,4,3x2x1,1x2x1,1x0x0",
+    "1d transposed:2,4,5,6,3,2,1,2,2",
+    "2d transposed:1,4,3,5,6,3x4,2,1",
+    "3d transposed:1,2,3,2,3,2,2,2,0,1,2",
 )
 
 
@@ -51,6 +56,49 @@ def test_suite_has_convolutions_of_different_names(suite):
     for layer in layers:
         assert layer.geometry.multiply_adds > 0
         assert parse_layer(layer.spec, layer.name) == layer
+
+
+def test_real_layers_are_convolutions_of_every_kind():
+    layers = layers_of(["real-all"])
+    kinds = {"1-d", "2-d", "3-d", "1x1", "grouped", "depthwise", "transposed"}
+    assert {layer.kind for layer in layers} == kinds
+    assert {layer.kind for layer in layers_of(["real"])} == kinds
+    assert {layer.rank for layer in layers if layer.transposed} == {1, 2, 3}
+    assert 6 * len(layers_of(["real"])) - len(layers) in range(6 * len(kinds))
+    for layer in layers:
+        assert layer.name
+        assert 0 < layer.geometry.multiply_adds < 5e9
+        assert parse_layer(layer.spec, layer.name) == layer
+
+
+@pytest.mark.parametrize(
+    "spec, message",
+    [
+        ("4d:1,2,3,3,3,3,4,3", "kind is 1d, 2d or 3d, with ' transposed' or not, got '4d'"),
+        ("2d upside down:1,2,5,5,3,3", "got '2d upside down'"),
+        ("1d:1,2,5,5,3,3,1,1,1,1", "has 5 to 9 fields, N,C,W,O,k,s,p,d,g, got 10"),
+        ("1d:1,2,5,3,3x3", "k .kernel size. must be a whole number, got '3x3'"),
+        ("3d:1,2,5,5,5,3,3x3", "whole number, or three as 3x5x5, got '3x3'"),
+        ("2d transposed:1,4,5,5,3,3,1,0,1,2", "O .output channels. must be divisible by g"),
+    ],
+)
+def test_layers_that_are_none_are_refused(spec, message):
+    with pytest.raises(ValueError, match=message):
+        parse_layer(spec)
+
+
+@pytest.mark.parametrize("spec", [spec for spec in ODD_LAYERS if "transposed" in spec])
+def test_transposed_layers_are_those_of_the_function(spec):
+    layer = parse_layer(spec)
+    operands = problem.draw_operands(layer, 0, "float64")
+    found = pass_calls(reference, layer, operands)
+    x, w = (operands[name] for name in ("input", "weight"))
+    exact = reference.conv_transpose(x, w, **layer.steps)
+    np.testing.assert_allclose(found["forward"](), exact, rtol=1e-12, atol=1e-12)
+    gy = operands["grad_output"]
+    for name in ("input", "weight"):  # <gy, forward(x, w)> is linear in each
+        product = (found[f"{name}_grad"]() * operands[name]).sum()
+        assert product == pytest.approx((gy * exact).sum(), rel=1e-10)
 
 
 def test_suites_are_of_their_kind():
@@ -72,7 +120,7 @@ def test_table_suite_has_two_layers_for_one_image_too():
 def test_sweeps_change_one_size():
     for specs in SWEEPS.values():
         layers = [parse_layer(spec) for spec in specs]
-        sizes = {(layer.n, layer.h, layer.w) for layer in layers}
+        sizes = {(layer.n, *layer.size) for layer in layers}
         rest = {(layer.c_in, layer.c_out, layer.kernel, layer.padding) for layer in layers}
         assert len(sizes) == len(layers)
         assert len(rest) == 1

@@ -11,7 +11,7 @@ import math
 
 import pytest
 
-from convcore.bench import measuring, progress, promises, records, results
+from convcore.bench import measuring, progress, promises, records, results, tables
 from convcore.bench.layers import FORMATS, PASSES, parse_layer
 from convcore.bench.page import as_page
 from convcore.bench.promises import EXPECTED, MARGIN
@@ -20,6 +20,7 @@ from convcore.bench.suites import SUITES, SWEEPS
 
 DENSE, OTHER = "1,2,5,5,3,3", "1,4,5,5,4,3"
 GROUPED = "1,4,5,5,4,3,1,1,1,4"
+LONG, GROWING = "1d:1,2,9,3,3", "1d transposed:1,2,9,3,3"
 MACHINE = {"cpu": "some", "date": "2020-02-02"}
 
 
@@ -42,6 +43,18 @@ def timed(ours, theirs, spec=DENSE, peer="torch", **axes):
     return Cell(layer, **axes, errors=errors, seconds=seconds, algorithm="im2col")
 
 
+def test_real_layers_are_compared_by_kind_and_the_slowest_are_listed():
+    cells = [timed(1.0, 4.0, LONG), timed(2.0, 1.0, GROWING), timed(1.0, 3.0)]
+    asked = request(LONG, GROWING, DENSE, suites=("real",))
+    by_kind = {m.kind: m.value for m in results.means(Outcome(cells), asked)}
+    assert [by_kind[kind] for kind in ("1-d", "transposed", "2-d")] == pytest.approx([4, 0.5, 3])
+    _, rows = tables.slowest_cells(Outcome(cells), asked)
+    assert [row[2] for row in rows] == ["0.50", "3.00", "4.00"]
+    assert GROWING in rows[0][1]
+    assert rows[0][4] == "im2col"
+    assert "1-d" not in {m.kind for m in results.means(Outcome(cells), request(LONG, DENSE))}
+
+
 # --- record ---------------------------------------------------------------------------------------
 
 
@@ -54,6 +67,7 @@ def test_means_are_of_all_cells_and_by_kind():
     assert by_kind["all cells"].cells == 3
     assert by_kind["dense layers"].value == pytest.approx(2.0)
     assert by_kind["grouped and depthwise"].value == pytest.approx(4.0)
+    assert by_kind["all cells"].share == pytest.approx(2 / 3)
     assert "channels_last" not in by_kind  # nothing was measured there
     assert by_kind["all cells"].worst == 0.5
     assert by_kind["all cells"].worst_cell == slow.name

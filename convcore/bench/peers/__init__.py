@@ -92,7 +92,7 @@ class Peer:
         raise NotImplementedError
 
     def to_numpy(self, result: Any) -> np.ndarray:
-        """Return a call's result as an array, (N, C, H, W) in any strides."""
+        """Return a call's result as an array, (N, C, *sizes) in any strides."""
         return result
 
     def precision(self) -> AbstractContextManager[Any]:
@@ -153,7 +153,7 @@ def loaded_blas(beside: str) -> dict[str, str]:
 
 
 def in_format(array: np.ndarray, channels_last: bool) -> np.ndarray:
-    """Return (N, C, H, W) with memory NCHW, or NHWC if ``channels_last``."""
+    """Return (N, C, *sizes) with memory in that order, or C last if ``channels_last``."""
     if not channels_last:
         return np.ascontiguousarray(array)
-    return np.ascontiguousarray(array.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)

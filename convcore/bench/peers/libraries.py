@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from convcore.bench.layers import Layer, pass_calls
-from convcore.bench.peers import OURS, Peer
+from convcore.bench.peers import OURS, Peer, in_format
 
 # Of PyTorch's convolution_backward: whether to compute input's, weight's and bias's gradient.
 _MASKS = {"input_grad": [True, False, False], "weight_grad": [False, True, False]}
@@ -51,7 +51,7 @@ class _Convcore(Peer):
 
     def algorithm(self, layer: Layer, pass_name: str, dtype: str, channels_last: bool) -> str:
         plan = self._engine.plan_conv(layer.geometry, np.dtype(dtype), channels_last)
-        return getattr(plan, pass_name).algorithm
+        return getattr(plan, layer.pass_of_geometry(pass_name)).algorithm
 
     def call(self, layer: Layer, pass_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
         return pass_calls(self._engine, layer, operands)[pass_name]
@@ -86,7 +86,11 @@ class _PyTorch(Peer):
 
     def convert(self, array: np.ndarray, channels_last: bool) -> Any:
         torch = self.library
-        form = torch.channels_last if channels_last else torch.contiguous_format
+        form = torch.contiguous_format
+        if channels_last:  # of one axis there is no such format: the same bytes as strides
+            if array.ndim == 3:
+                return torch.from_numpy(in_format(array, channels_last))
+            form = torch.channels_last if array.ndim == 4 else torch.channels_last_3d
         return torch.from_numpy(array).contiguous(memory_format=form)
 
     def call(self, layer: Layer, pass_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
@@ -94,12 +98,17 @@ class _PyTorch(Peer):
         x, w, gy = (operands[name] for name in ("input", "weight", "grad_output"))
         steps = (layer.stride, layer.padding, layer.dilation)
         if pass_name == "forward":
-            conv2d, groups = self.library.nn.functional.conv2d, layer.groups
-            return lambda: conv2d(x, w, None, *steps, groups)
+            stride, padding, dilation = steps
+            functional, groups = self.library.nn.functional, layer.groups
+            if layer.transposed:
+                conv = getattr(functional, f"conv_transpose{layer.rank}d")
+                return lambda: conv(x, w, None, stride, padding, 0, groups, dilation)
+            conv = getattr(functional, f"conv{layer.rank}d")
+            return lambda: conv(x, w, None, *steps, groups)
         backward = self.library.ops.aten.convolution_backward.default
         mask, wanted = _MASKS[pass_name], _MASKS[pass_name].index(True)
         # (grad_output, input, weight, bias_sizes, *steps, transposed, output_padding, groups, mask)
-        rest = (False, [0, 0], layer.groups, mask)
+        rest = (layer.transposed, [0] * layer.rank, layer.groups, mask)
         return lambda: backward(gy, x, w, None, *steps, *rest)[wanted]
 
     def to_numpy(self, result: Any) -> np.ndarray:

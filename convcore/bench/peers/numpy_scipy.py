@@ -30,10 +30,11 @@ from typing import Any
 import numpy as np
 import threadpoolctl
 
-from convcore.bench.layers import Layer, Pair, pass_calls
+from convcore.bench.layers import Layer, pass_calls
 from convcore.bench.peers import Peer, loaded_blas
 
 Array = np.ndarray
+Pair = tuple[int, int]
 # More multiply-adds take SciPy seconds to minutes a call.
 _MOST_MULTIPLY_ADDS = 2**28
 
@@ -125,6 +126,9 @@ class _NumPy(Peer):
     formats = ("contiguous",)
     most_rounds = 2
 
+    def can(self, layer: Layer) -> bool:
+        return layer.rank == 2 and not layer.transposed
+
     def set_threads(self, threads: int) -> None:
         # Kept: the limit lasts as long as the object does.
         self._limit = threadpoolctl.threadpool_limits(threads, user_api="blas")
@@ -158,7 +162,7 @@ class _SciPy(Peer):
     def can(self, layer: Layer) -> bool:
         steps = (layer.stride, layer.dilation, layer.groups)
         small = layer.geometry.multiply_adds <= _MOST_MULTIPLY_ADDS
-        return steps == ((1, 1), (1, 1), 1) and small
+        return steps == ((1, 1), (1, 1), 1) and small and not layer.transposed
 
     def call(self, layer: Layer, pass_name: str, operands: Mapping[str, Any]) -> Callable[[], Any]:
         x, w = operands["input"], operands["weight"]

@@ -81,7 +81,7 @@ def _onnx_graph(layer: Layer, x: np.ndarray, weight: np.ndarray) -> Any:
     from onnx import TensorProto, helper, numpy_helper
 
     node = helper.make_node(
-        "Conv",
+        "ConvTranspose" if layer.transposed else "Conv",
         ["input", "weight"],
         ["output"],
         kernel_shape=layer.kernel,
@@ -90,7 +90,7 @@ def _onnx_graph(layer: Layer, x: np.ndarray, weight: np.ndarray) -> Any:
         dilations=layer.dilation,
         group=layer.groups,
     )
-    shapes = {"input": x.shape, "output": layer.geometry.output_shape}
+    shapes = {"input": x.shape, "output": layer.shapes["grad_output"]}
     source, result = (
         helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
         for name, shape in shapes.items()
@@ -120,6 +120,9 @@ class _OpenVino(_Runtime):
             # Else bfloat16 where the CPU has it: another, coarser result.
             "INFERENCE_PRECISION_HINT": "f32",
         }
+
+    def can(self, layer: Layer) -> bool:
+        return not layer.transposed
 
     def describe(self) -> dict[str, str]:
         version = self._openvino.__version__.partition("-")[0]

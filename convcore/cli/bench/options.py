@@ -42,8 +42,9 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
         metavar="NAME,...",
         help="quick (the default), table, resnet50, vgg16, mobilenetv2, unet, lenet, stems, "
         "depthwise, dilated, grouped, n1 (one image), tiny, scaling (how cost grows with N and "
-        "H*W); may be repeated. overhead, alone: small operations, by which the cost of a call and "
-        "of the graph shows",
+        "H*W), real (a sample of 430 layers of every rank and kind), real-all (all of them, in "
+        "hours); may be repeated. overhead, alone: small operations, by which the cost of a call "
+        "and of the graph shows",
     )
     group.add_argument(
         "--nets",
@@ -192,12 +193,13 @@ def _counts(text: str) -> tuple[int, ...]:
 
 def suites_of(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Return the suites asked for; quick if neither a suite nor a layer was."""
-    from convcore.bench.suites import SUITES
+    from convcore.bench.suites import ALL_REAL, REAL, SUITES
 
+    known = (*SUITES, REAL, ALL_REAL, OVERHEAD)
     asked = tuple(dict.fromkeys(name for names in arguments.suite or () for name in names))
     for name in asked:
-        if name not in SUITES and name != OVERHEAD:
-            raise UsageError(f"--suite: {name!r} is none of {', '.join((*SUITES, OVERHEAD))}")
+        if name not in known:
+            raise UsageError(f"--suite: {name!r} is none of {', '.join(known)}")
     return asked or (() if arguments.layer else ("quick",))
 
 
