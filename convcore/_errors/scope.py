@@ -120,6 +120,13 @@ _RARE = {
     "write the map of the weight, and register it with nn.utils.parametrize": """
         orthogonal
     """,
+    "use MaxPool2d, or interpolate and MaxPool2d": """
+        FractionalMaxPool2d FractionalMaxPool3d fractional_max_pool2d fractional_max_pool3d
+        fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices
+    """,
+    "use CrossEntropyLoss": """
+        AdaptiveLogSoftmaxWithLoss
+    """,
     "use torch.autograd.functional": """
         hessian jacfwd jacrev jvp vjp
     """,

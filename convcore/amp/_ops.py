@@ -28,8 +28,6 @@ FLOAT32 = {
     "cross_entropy": "cross_entropy nll_loss",
     "ctc_loss": "ctc_loss",
     "distance": "cdist",
-    "fractional_pooling": "fractional_max_pool2d fractional_max_pool3d "
-    "fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices",
     "grid_sample": "grid_sample",
     "likelihood_loss": "poisson_nll_loss",
     "linalg.inverses": "inv inv_ex solve",

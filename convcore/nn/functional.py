@@ -19,7 +19,6 @@ from convcore.functions.dropout import *  # noqa: F403
 from convcore.functions.elementwise import sigmoid as sigmoid
 from convcore.functions.elementwise import tanh as tanh
 from convcore.functions.embedding import *  # noqa: F403
-from convcore.functions.fractional_pooling import *  # noqa: F403
 from convcore.functions.grid_sample import *  # noqa: F403
 from convcore.functions.interpolation import *  # noqa: F403
 from convcore.functions.layer_norm import *  # noqa: F403

@@ -31,7 +31,6 @@ F.avg_pool1d(s, 2); F.avg_pool2d(a, 2); F.avg_pool3d(d, 2); F.adaptive_avg_pool1
 F.adaptive_avg_pool2d(a, 2); F.adaptive_avg_pool3d(d, 2); F.adaptive_max_pool1d(s, 2)
 F.adaptive_max_pool2d(a, 2); F.adaptive_max_pool3d(d, 2); F.max_pool1d(s, 2); F.max_pool2d(a, 2)
 F.max_pool3d(d, 2); F.lp_pool1d(s, 2, 2); F.lp_pool2d(a, 2, 2); F.lp_pool3d(d, 2, 2)
-F.fractional_max_pool2d(a, 2, 3); F.fractional_max_pool3d(d, 2, 2)
 F.max_unpool1d(s[..., :3], i1, 2); F.max_unpool2d(a[..., :3, :3], i2, 2)
 F.max_unpool3d(d[..., :2, :2, :2], i3, 2); F.max_pool2d(a, 2, return_indices=True)[0]
 F.binary_cross_entropy(p, p.float()); F.binary_cross_entropy_with_logits(x, y); F.mse_loss(x, y)

@@ -306,10 +306,6 @@ for _rank in (1, 2, 3):
         f"{name}{_rank}d": partial(call, f"{name}{_rank}d", _rank)
         for name, call in _SPATIAL.items()
     }
-for _rank in (2, 3):
-    FUNCTIONS[f"fractional_max_pool{_rank}d"] = lambda o, rank=_rank: getattr(
-        F, f"fractional_max_pool{rank}d_with_indices"
-    )(_image(o, rank), 2, output_size=2, _random_samples=o.kept(2, 2, rank))
 
 
 def _pooled(o: Operands, rank: int) -> tuple[Tensor, Tensor]:
@@ -342,9 +338,6 @@ def _listed(*values: Any) -> Call:
 
 
 LAYERS: dict[str, Call] = {
-    "AdaptiveLogSoftmaxWithLoss": _layer("AdaptiveLogSoftmaxWithLoss", 4, 6, [2, 4])(
-        _in(5, 4), _listed(0, 3, 5, 1, 2)
-    ),
     "AlphaDropout": _layer("AlphaDropout", 0.5)(_in(4, 3)),
     "BCELoss": _layer("BCELoss")(lambda o: o.shares(4, 3), _kept(4, 3)),
     "BCEWithLogitsLoss": _layer("BCEWithLogitsLoss")(_in(4, 3), _kept(4, 3)),
@@ -362,8 +355,6 @@ LAYERS: dict[str, Call] = {
     "FeatureAlphaDropout": _layer("FeatureAlphaDropout", 0.5)(_in(2, 3, 4, 4)),
     "Flatten": _layer("Flatten")(_in(2, 3, 4)),
     "Fold": _layer("Fold", (4, 4), 2)(_in(2, 8, 9)),
-    "FractionalMaxPool2d": _layer("FractionalMaxPool2d", 2, output_size=2)(_in(2, 2, 5, 5)),
-    "FractionalMaxPool3d": _layer("FractionalMaxPool3d", 2, output_size=2)(_in(1, 2, 5, 5, 5)),
     "GLU": _layer("GLU")(_in(3, 4)),
     "GRU": _layer("GRU", 3, 4)(_in(3, 2, 3), _in(1, 2, 4)),
     "GRUCell": _layer("GRUCell", 3, 4)(_in(2, 3), _in(2, 4)),

@@ -313,8 +313,8 @@ ELSEWHERE = {
     # Their shape comes with the first input, or from another module: test_lazy.py.
     *(name for name in nn.__all__ if name.startswith("Lazy")),
     *("DataParallel", "SyncBatchNorm"),
-    *("AdaptiveLogSoftmaxWithLoss", "Bilinear", "CTCLoss", "ChannelShuffle", "CosineEmbeddingLoss"),
-    *("CrossMapLRN2d", "FractionalMaxPool2d", "FractionalMaxPool3d", "GaussianNLLLoss"),
+    *("Bilinear", "CTCLoss", "ChannelShuffle", "CosineEmbeddingLoss"),
+    *("CrossMapLRN2d", "GaussianNLLLoss"),
     *("HingeEmbeddingLoss", "LPPool1d", "LPPool2d", "LPPool3d", "LocalResponseNorm"),
     *("MarginRankingLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss"),
     *("NLLLoss2d", "PoissonNLLLoss", "RReLU", "SoftMarginLoss", "TripletMarginLoss"),

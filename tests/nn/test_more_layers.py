@@ -1,4 +1,4 @@
-"""Losses with margins, adaptive softmax, L_p and fractional pooling, RReLU ... beside PyTorch's."""
+"""Losses with margins, L_p pooling, RReLU ... beside PyTorch's."""
 
 from __future__ import annotations
 
@@ -20,13 +20,11 @@ MODULES: dict[str, Callable[[Any], Any]] = {
     "lp-1d": lambda m: m.nn.LPPool1d(2, 2, stride=1),
     "lp-2d": lambda m: m.nn.LPPool2d(2, (2, 3), ceil_mode=True),
     "lp-3d": lambda m: m.nn.LPPool3d(3, 2),
-    "fractional-2d": lambda m: m.nn.FractionalMaxPool2d(2, output_ratio=(0.5, 0.5)),
-    "fractional-3d": lambda m: m.nn.FractionalMaxPool3d(2, output_size=2),
     "channel-shuffle": lambda m: m.nn.ChannelShuffle(2),
     "rrelu": lambda m: m.nn.RReLU(0.1, 0.3),
     "rrelu-inplace": lambda m: m.nn.Sequential(m.nn.Identity(), m.nn.RReLU(inplace=True)).eval(),
 }
-SIZES = {"lp-1d": (6,), "lp-3d": (4, 5, 4), "fractional-3d": (5, 6, 5)}
+SIZES = {"lp-1d": (6,), "lp-3d": (4, 5, 4)}
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -115,38 +113,6 @@ def test_bilinear_layers_agree_with_pytorch(torch, rng):
         nn.Bilinear(2, 2, 1)(convcore.ones(1, 2), convcore.ones(2, 2))
 
 
-def adaptive(m, **options):
-    m.manual_seed(2)
-    return m.nn.AdaptiveLogSoftmaxWithLoss(8, 12, [3, 5], div_value=2.0, **options).double()
-
-
-@pytest.mark.parametrize("head_bias", [False, True])
-def test_adaptive_softmax_agrees_with_pytorch(torch, rng, head_bias):
-    x = rng.normal(size=(5, 8))
-    found = []
-    for m in (convcore, torch):
-        module = adaptive(m, head_bias=head_bias)
-        leaf = m.from_numpy(x.copy()).requires_grad_()
-        result = module(leaf, m.tensor([0, 4, 11, 2, 3]))
-        result.loss.backward()
-        single = module(leaf[0], m.tensor(7))
-        values = [result.output, result.loss, single.output, module.log_prob(leaf), leaf.grad]
-        values += [module.predict(leaf), *[p.grad for p in module.parameters()]]
-        found.append([value.detach().numpy() for value in values])
-        assert repr(module) == repr(adaptive(torch, head_bias=head_bias))
-    for ours, theirs in zip(*found, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
-
-
-def test_adaptive_probabilities_sum_to_one(rng):
-    module = adaptive(convcore)
-    x = convcore.from_numpy(rng.normal(size=(3, 8)))
-    np.testing.assert_allclose(module.log_prob(x).exp().sum(1).detach().numpy(), np.ones(3))
-    before = module.head.weight.clone()
-    module.reset_parameters()
-    assert not module.head.weight.equal(before)
-
-
 def outcome(m, call):
     with pytest.raises((RuntimeError, ValueError)) as caught:
         call(m)
@@ -156,17 +122,10 @@ def outcome(m, call):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda m: m.nn.AdaptiveLogSoftmaxWithLoss(8, 12, [5, 3]),
-        lambda m: m.nn.AdaptiveLogSoftmaxWithLoss(8, 12, []),
-        lambda m: adaptive(m)(m.ones(2, 8).double(), m.tensor([12, 3])),
-        lambda m: adaptive(m)(m.ones(2, 8).double(), m.tensor([1, 2, 3])),
         lambda m: m.nn.TripletMarginLoss(margin=0),
         lambda m: m.nn.TripletMarginWithDistanceLoss(margin=-1),
         lambda m: m.nn.MultiMarginLoss(p=3),
         lambda m: m.nn.MultiMarginLoss(weight=m.ones(2, 2)),
-        lambda m: m.nn.FractionalMaxPool2d(2),
-        lambda m: m.nn.FractionalMaxPool2d(2, output_size=2, output_ratio=0.5),
-        lambda m: m.nn.FractionalMaxPool3d(2, output_ratio=2.0),
     ],
 )
 def test_errors_are_pytorchs(torch, call):

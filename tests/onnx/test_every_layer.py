@@ -21,8 +21,6 @@ LAYERS = {
     "CrossMapLRN2d": ((2,), MAPS),
     "Flatten": ((), MAPS),
     "Fold": (((4, 4), 2), (1, 12, 9)),
-    "FractionalMaxPool2d": ((2, (2, 2)), (1, 2, 5, 5)),
-    "FractionalMaxPool3d": ((2, (2, 2, 2)), (1, 2, 5, 5, 5)),
     "GroupNorm": ((2, 4), MAPS),
     "KLDivLoss": ((None, None, "batchmean"), ROWS, ROWS),
     "LayerNorm": ((4,), ROWS),
@@ -51,7 +49,7 @@ LAYERS = {
 }
 # Containers, those that take integers, and losses that take more than two tensors alike.
 LEFT_OUT = {
-    *("AdaptiveLogSoftmaxWithLoss", "CTCLoss", "CosineEmbeddingLoss", "DataParallel", "Embedding"),
+    *("CTCLoss", "CosineEmbeddingLoss", "DataParallel", "Embedding"),
     *("EmbeddingBag", "GaussianNLLLoss", "LazyLinear", "MarginRankingLoss", "MaxUnpool1d"),
     *("MaxUnpool2d", "MaxUnpool3d", "Module", "ModuleDict", "ModuleList", "MultiLabelMarginLoss"),
     *("MultiMarginLoss", "NLLLoss", "NLLLoss2d", "ParameterDict", "ParameterList", "RNNBase"),

@@ -167,13 +167,12 @@ LEFT_OUT = {
         *("Module", "Sequential", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList"),
         *("DataParallel", "CosineSimilarity", "PairwiseDistance", "RNNBase", "RNNCellBase"),
         *(name for name in nn.__all__ if name.endswith(("Loss", "NLLLoss2d"))),
-        *("AdaptiveLogSoftmaxWithLoss", "TripletMarginWithDistanceLoss"),
+        "TripletMarginWithDistanceLoss",
     },
     "becomes another layer at its first call": {n for n in nn.__all__ if n.startswith("Lazy")},
     "takes integers or two inputs": {"Embedding", "EmbeddingBag", "Bilinear"},
     "has no translation": {
-        *("Fold", "FractionalMaxPool2d", "FractionalMaxPool3d"),
-        *(f"MaxUnpool{r}d" for r in (1, 2, 3)),
+        *("Fold", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"),
     },
 }
 # Kinds whose nodes round in another order than the layer does.

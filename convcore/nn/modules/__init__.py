@@ -14,7 +14,7 @@ Layers, a family a file:
 - ``pooling``, ``upsampling``, ``pixelshuffle``, ``padding``, ``flatten``: layers without weights.
 - ``batchnorm``, ``instancenorm``, ``normalization`` (group, layer and RMS norm), ``dropout``.
 - ``rnn``, ``rnn_cells``, ``sparse`` (embeddings), ``multihead_attention``, ``transformer``.
-- ``lp_pooling`` (and fractional), ``adaptive`` (softmax), ``margin_loss`` (and other losses).
+- ``lp_pooling``, ``margin_loss`` (and other losses).
 - ``activation``, ``loss``, ``distance``.
 - ``lazy``: layers that take their number of input channels from the first input.
 - ``container``: Sequential, and modules and parameters in lists and dictionaries.
@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING
 
 from convcore._errors.calls import name_methods, names_in_constructor
 from convcore.nn.modules.activation import *  # noqa: F403
-from convcore.nn.modules.adaptive import *  # noqa: F403
 from convcore.nn.modules.batchnorm import *  # noqa: F403
 from convcore.nn.modules.container import *  # noqa: F403
 from convcore.nn.modules.conv import *  # noqa: F403

@@ -1,19 +1,15 @@
-"""L_p pooling and fractional max pooling layers."""
+"""L_p pooling layers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from convcore._tensor import Tensor
-from convcore.functions._support.arguments import ints
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
-from convcore.nn.modules.utils import _pair, _triple, at_call
+from convcore.nn.modules.utils import at_call
 
 __all__ = [
-    "FractionalMaxPool2d",
-    "FractionalMaxPool3d",
     "LPPool1d",
     "LPPool2d",
     "LPPool3d",
@@ -71,69 +67,3 @@ class LPPool3d(_LPPoolNd):
     """3-D L_p pooling of (N, C, D, H, W) or (C, D, H, W); parameters as for `LPPool2d`."""
 
     _pool = at_call(functional.lp_pool3d)
-
-
-class _FractionalMaxPoolNd(Module):
-    _pool: Callable[..., Any]
-    _each: Callable[[Any], Any]
-
-    def __init__(
-        self,
-        kernel_size: int | Sequence[int],
-        output_size: int | Sequence[int] | None = None,
-        output_ratio: float | Sequence[float] | None = None,
-        return_indices: bool = False,
-        _random_samples: Tensor | None = None,
-    ) -> None:
-        super().__init__()
-        name = type(self).__name__
-        if output_size is None and output_ratio is None:
-            raise ValueError(
-                f"{name} requires specifying either an output size, or a pooling ratio"
-            )
-        if output_size is not None and output_ratio is not None:
-            raise ValueError("only one of output_size and output_ratio may be specified")
-        self.kernel_size = self._each(kernel_size)
-        ints(name, "kernel_size", self.kernel_size)
-        if len(self.kernel_size) == 3 and min(self.kernel_size) <= 0:  # PyTorch's check of volumes
-            raise ValueError(f"kernel_size must be greater than 0, but got {kernel_size}")
-        self.return_indices = return_indices
-        self.register_buffer("_random_samples", _random_samples)
-        self.output_size = None if output_size is None else self._each(output_size)
-        self.output_ratio = None if output_ratio is None else self._each(output_ratio)
-        if self.output_ratio is not None and not all(0 < one < 1 for one in self.output_ratio):
-            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
-
-    def forward(self, input: Tensor) -> Any:
-        """Return the maximum of each window of ``input``, with its index if asked for."""
-        options = (self.output_size, self.output_ratio, self.return_indices)
-        samples = self._random_samples
-        return self._pool(input, self.kernel_size, *options, _random_samples=samples)
-
-
-class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """2-D max pooling over windows at pseudorandom places.
-
-    Parameters
-    ----------
-    kernel_size : int, or one for H and one for W
-    output_size : the same
-    output_ratio : number from (0, 1), or one for H and one for W
-        Of the output's sizes to the input's, instead of output_size.
-    return_indices : bool
-        Whether the output is a pair (maxima, int64 indices into the flattened H x W plane).
-
-    References
-    ----------
-    B. Graham, "Fractional max-pooling", 2014.
-    """
-
-    _pool = at_call(functional.fractional_max_pool2d)
-    _each = staticmethod(_pair)
-
-
-class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """3-D max pooling over windows at pseudorandom places; see `FractionalMaxPool2d`."""
-
-    _pool = at_call(functional.fractional_max_pool3d)
-    _each = staticmethod(_triple)
