@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from convcore import _creation
+from convcore._device import check_device, is_meta
 from convcore._dtype import bfloat16
 from convcore._dtype import dtype as _dtype
 from convcore._dtype import of as dtype_of
@@ -207,6 +208,7 @@ def make_tensor(
     ValueError
         The interval is empty, or the dtype holds none of its numbers.
     """
+    check_device(device)
     sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
     spread = noncontiguous and math.prod(sizes) > 1
     if spread:
@@ -223,7 +225,7 @@ def make_tensor(
     array = array[..., 1::2] if spread else array
     if exclude_zero:
         array[array == 0] = finfo(dtype).tiny if floating else 1
-    made = wrap(array)
+    made = wrap(array).to("meta") if is_meta(device) else wrap(array)
     if memory_format is channels_last:
         made = made.to(memory_format=channels_last)
     made.requires_grad = requires_grad

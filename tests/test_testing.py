@@ -100,6 +100,16 @@ def test_make_tensor_draws_bfloat16(options):
     assert not options.get("exclude_zero") or (made != 0).all()
 
 
+def test_make_tensor_is_where_it_is_asked_for(lib):
+    draw = lib.testing.make_tensor
+    made = draw(2, 3, dtype=lib.float64, device="meta", requires_grad=True)
+    assert made.is_meta and made.shape == (2, 3) and made.requires_grad
+    with lib.device("meta"):
+        assert draw((2,), dtype=lib.int8, device=None).is_meta
+    with pytest.raises(RuntimeError, match="xpu"):
+        make_tensor((2,), dtype=convcore.int8, device="xpu")
+
+
 def test_make_tensor_leaves_out_what_the_dtype_cannot_hold():
     made = make_tensor(99, dtype=convcore.uint8, low=-9, high=3.5)
     assert set(made.tolist()) == {0, 1, 2, 3}

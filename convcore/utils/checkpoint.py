@@ -252,6 +252,7 @@ class _Frame:
         self.first_context, self.next_context = context_fn()
         self.check, self.early_stop = check, early_stop
         self.saved: list[tuple] = []  # what each saved tensor is like
+        self.complete = False  # whether the first call is over: backward may run within it
         # Backward pass -> number -> tensor; the tensors go when their pass is over.
         self.answers: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
@@ -260,7 +261,9 @@ class _Frame:
             with self.first_context:
                 return self.function(*self.args, **self.kwargs)
         with saved_tensors_hooks(self._number, self._tensor), self.first_context:
-            return self.function(*self.args, **self.kwargs)
+            result = self.function(*self.args, **self.kwargs)
+        self.complete = True
+        return result
 
     def _number(self, tensor: Tensor) -> int:
         self.saved.append(_like(tensor))
@@ -278,6 +281,11 @@ class _Frame:
         found: list[Tensor] = []
 
         def keep(tensor: Tensor) -> int:
+            if self.complete and len(found) == len(self.saved):
+                raise CheckpointError(
+                    "torch.utils.checkpoint: trying to save more tensors during recomputation "
+                    "than during the original forward pass."
+                )
             found.append(tensor.detach())
             if self.early_stop and len(found) == len(self.saved):
                 raise _Enough
@@ -303,7 +311,7 @@ class _Frame:
 
     def _compare(self, found: list[Tensor]) -> None:
         """Raise CheckpointError unless the recomputation has saved what the first call has."""
-        if len(found) != len(self.saved):
+        if len(found) < len(self.saved):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the "
                 "original forward and recomputation.\n"
@@ -314,7 +322,7 @@ class _Frame:
             return
         lines = [
             f"tensor at position {number}:\nsaved metadata: {old}\nrecomputed metadata: {new}\n"
-            for number, (old, new) in enumerate(zip(self.saved, map(_like, found), strict=True))
+            for number, (old, new) in enumerate(zip(self.saved, map(_like, found), strict=False))
             if old != new
         ]
         if lines:

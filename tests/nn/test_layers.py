@@ -906,3 +906,11 @@ def test_layers_without_elements_warn_and_work():
     assert layer.bias.tolist() == [0, 0, 0, 0]  # not what was in the memory
     with pytest.warns(UserWarning, match="zero-element"):
         assert nn.Linear(3, 0)(convcore.ones(2, 3)).shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("rank", "shape"), [(1, (2, 3, 4, 5)), (1, (3,)), (2, (2, 3)), (3, (2, 3))]
+)
+def test_circular_padding_of_other_ranks_is_refused(lib, rank, shape):
+    with pytest.raises(ValueError, match=rf"expected {rank + 1}D or {rank + 2}D input \(got"):
+        getattr(lib.nn, f"CircularPad{rank}d")(1)(lib.ones(shape))

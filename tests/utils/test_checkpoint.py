@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
@@ -306,3 +307,38 @@ def test_counted_change_is_noticed():
     graph.increment_version([y])
     with pytest.raises(RuntimeError, match="modified by an inplace"):
         y.sum().backward()
+
+
+def _graded(lib, function):
+    def slope(x):
+        with lib.enable_grad():
+            return lib.autograd.grad(function(x), x, create_graph=True)[0]
+
+    return slope
+
+
+def _checkpointed(lib, function):
+    return lambda x: k(lib).checkpoint(function, x, use_reentrant=False)
+
+
+NESTS = {
+    "twice": lambda f, g, c: (f, c(c(f))),
+    "slope": lambda f, g, c: (g(f), g(c(c(f)))),
+    "slope inside": lambda f, g, c: (g(g(f)), g(c(g(f)))),
+    "slopes inside": lambda f, g, c: (g(g(f)), c(g(g(c(f))))),
+    "all": lambda f, g, c: (g(g(g(f))), g(c(g(g(c(f)))))),
+}
+
+
+@pytest.mark.parametrize("early_stop", [False, True])
+@pytest.mark.parametrize("nest", NESTS.values(), ids=NESTS)
+def test_backward_may_run_within_a_checkpoint(lib, nest, early_stop):
+    def function(x):
+        unused = x.sin().exp().sin()
+        lib.autograd.grad(unused, x, create_graph=True)
+        return x.sin().exp().sin()
+
+    x = lib.tensor(0.7, requires_grad=True)
+    with k(lib).set_checkpoint_early_stop(early_stop):
+        plain, saved = nest(function, partial(_graded, lib), partial(_checkpointed, lib))
+        assert lib.allclose(plain(x), saved(x))

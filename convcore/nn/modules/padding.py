@@ -77,6 +77,14 @@ class _ReplicationPadNd(_PadNd):
 class _CircularPadNd(_PadNd):
     mode = "circular"
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Return ``input`` with the padding around it."""
+        if input.dim() not in (self.rank + 1, self.rank + 2):
+            raise ValueError(
+                f"expected {self.rank + 1}D or {self.rank + 2}D input (got {input.dim()}D input)"
+            )
+        return super().forward(input)
+
 
 class ConstantPad1d(_ConstantPadNd):
     """Constant padding of (N, C, L) or (C, L); see `ConstantPad2d`."""
