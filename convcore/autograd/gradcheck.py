@@ -289,6 +289,7 @@ class _Comparison:
                 for n, value in enumerate(results)
                 if isinstance(value, Tensor) and value._array.dtype.kind in INEXACT
             ]
+        self.likes = [(results[n].shape, results[n].dtype) for n in self.compared]
 
     def forward(self, place: int, direction: np.ndarray) -> list[np.ndarray]:
         """Return J u for every output: the central difference along a direction of one input."""
@@ -304,9 +305,19 @@ class _Comparison:
         array[...] = _elements(coordinates, array)
         try:
             results = _as_tuple(self.func(*self.inputs))
+            for n, like in zip(self.compared, self.likes, strict=True):
+                self._check_like(like, results[n])
             return [_coordinates(results[n]._array) for n in self.compared]
         finally:
             array[...] = before
+
+    def _check_like(self, before: tuple, now: Tensor) -> None:
+        for what, a, b in zip(("shape", "dtype"), before, (now.shape, now.dtype), strict=True):
+            if a != b:
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are "
+                    f"perturbed by {self.eps}, but got: {what}s {a} and {b}."
+                )
 
     def backward(self, output: Tensor, direction: np.ndarray) -> list[np.ndarray]:
         """Return J^T v for every input: the gradient of one output's direction."""

@@ -107,7 +107,7 @@ class Node:
             from convcore.autograd.saved_names import attribute_names, raw_names, saved_values
 
             if name in raw_names(self):
-                return SavedTensor(self, raw_names(self).index(name))
+                return SavedTensor.of(self, raw_names(self).index(name))
             if name in attribute_names(self):
                 return saved_values(self)[name.removeprefix("_saved_")]
             if self._saved is FREED:

@@ -263,8 +263,18 @@ class saved_tensors_hooks(Restoring):
 class SavedTensor:
     """One of the tensors that a node saved: an attribute of the node beginning with _raw_saved."""
 
-    def __init__(self, node: Any, place: int) -> None:
-        self._node, self._place = node, place
+    _node: Any
+    _place: int  # of the tensor in what the node saved
+
+    def __init__(self, *args: Any) -> None:
+        raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
+
+    @classmethod
+    def of(cls, node: Any, place: int) -> SavedTensor:
+        """Return the tensor that a node saved at a place."""
+        saved = object.__new__(cls)
+        saved._node, saved._place = node, place
+        return saved
 
     def register_hooks(self, pack_hook: Callable, unpack_hook: Callable) -> None:
         """Store what a hook makes of the tensor, as `saved_tensors_hooks` would have done.

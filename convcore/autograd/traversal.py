@@ -380,13 +380,21 @@ def accumulate(variable: Tensor, grad: Tensor, create_graph: bool, owned: bool =
         so_far = variable._grad
         if so_far is None:
             taken = owned and grad._array.strides == variable._array.strides
-            variable._grad = grad if taken else _copy(grad, variable._array)
+            variable._grad = grad if taken else _written(grad, variable._array)
         elif create_graph:
             variable._grad = add(so_far, grad)
         else:
             check_writable(so_far)
             elementwise.add_to(so_far._array, grad._array)
             so_far._counter[0] += 1
+
+
+def _written(x: Tensor, like: np.ndarray) -> Tensor:
+    """Return what PyTorch's copy_ writes into new memory in the format of ``like``."""
+    out = wrap(np.empty_like(like))
+    out._array[...] = x._array
+    record("CopyBackwards", (None, x), out, lambda needs, grad: (None, grad))
+    return out
 
 
 def _copy(x: Tensor, like: np.ndarray) -> Tensor:

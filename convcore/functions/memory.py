@@ -25,8 +25,9 @@ from convcore._storage import (
     as_tensor,
     strided,
 )
-from convcore._tensor import Tensor, wrap
+from convcore._tensor import Tensor, channels_last, channels_last_3d, preserve_format, wrap
 from convcore.autograd.views import check_writable, view
+from convcore.engine.runtime.layout import memory_order
 from convcore.engine.runtime.storages import memory_of
 from convcore.functions._support.arguments import ints
 from convcore.functions.convert import as_of, clone
@@ -119,11 +120,13 @@ def resize_(self: Tensor, size: Any, *more: int, memory_format: Any = None) -> T
     Raises
     ------
     RuntimeError
-        The tensor requires grad.
+        The tensor requires grad, or has another number of axes than the format.
     """
     shape = ints("resize_", "size", size, more)
     if memory_format is not None:
         check_format(memory_format)
+        if memory_format is preserve_format:
+            raise RuntimeError("Unsupported memory format: preserve_format")
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     array = self._array
@@ -136,18 +139,28 @@ def resize_(self: Tensor, size: Any, *more: int, memory_format: Any = None) -> T
         return self
     memory = memory_of(array)[self.data_ptr() - untyped_storage(self).data_ptr() :]
     held = memory[: memory.size // array.itemsize * array.itemsize].view(array.dtype)
-    if array.shape != shape and count <= held.size:
-        _exchange(self, held[:count].reshape(shape))
-    elif array.shape != shape:
+    if array.shape == shape and memory_format is None:
+        return self
+    if count > held.size:
         grown = unset(np.empty(count, array.dtype))
         grown[: held.size] = held
-        _exchange(self, grown.reshape(shape))
+        held = grown
+    if memory_format in (channels_last, channels_last_3d):
+        rank = 4 if memory_format is channels_last else 5
+        if len(shape) != rank:
+            raise RuntimeError(f"required rank {rank} tensor to use {memory_format} format")
+        lines = held[:count].reshape(shape[0], *shape[2:], shape[1])
+        _exchange(self, lines.transpose(memory_order(rank - 2)))
+    else:
+        _exchange(self, held[:count].reshape(shape))
     return self
 
 
 @names_arguments
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """Give the tensor the shape of another, in place: see ``resize_``."""
+    if memory_format is preserve_format:
+        memory_format = the_template._suggested_format()
     return resize_(self, the_template._array.shape, memory_format=memory_format)
 
 

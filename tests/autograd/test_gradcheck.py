@@ -304,3 +304,16 @@ def test_gradcheck_agrees_with_pytorch(torch, dtype, fast_mode):
         )
     assert verdicts[0] == verdicts[1]
     assert verdicts[0] == ([True, False, False, False] if "c" in dtype else [True] * 3 + [False])
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [("shape", lambda lib, x: lib.cat([x, x])), ("dtype", lambda lib, x: x.to(lib.float32))],
+)
+def test_functions_whose_results_change_their_kind_are_refused(lib, what, change, fast_mode):
+    x = lib.ones(1, dtype=lib.float64, requires_grad=True)
+    with pytest.raises(AssertionError, match=f"outputs with the same {what} when inputs are"):
+        lib.autograd.gradcheck(
+            lambda x: change(lib, x) if x.detach() >= 1 else x, x, fast_mode=fast_mode
+        )

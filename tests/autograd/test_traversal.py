@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import math
 import threading
+import warnings
 import weakref
 
 import numpy as np
@@ -1032,3 +1033,14 @@ def test_infinities_of_both_signs_are_summed_without_numpys_warnings(call):
     x = convcore.tensor([[np.inf, 0.0, -np.inf], [2.0, np.nan, 3.0]], requires_grad=True)
     (slope,) = convcore.autograd.grad(call(x).sum(), x)
     assert slope.isnan().any()
+
+
+def test_a_gradient_with_a_graph_is_written_into_new_memory(torch):
+    told = []
+    for lib in (convcore, torch):
+        x = lib.ones(2, 3, requires_grad=True)
+        with warnings.catch_warnings(action="ignore"):
+            (x * x).sum().backward(create_graph=True)
+        node = x.grad.grad_fn
+        told.append((type(node).__name__, [fn and fn.name() for fn, _ in node.next_functions]))
+    assert told[0] == told[1]

@@ -9,6 +9,31 @@ from against_torch import agree, same_error
 import convcore
 
 
+@pytest.mark.parametrize(
+    "shape", [(2, 3, 2, 2), (2, 1, 3, 2), (1, 2, 3, 1, 2), (24,), (0, 3, 2, 2)]
+)
+@pytest.mark.parametrize(
+    "name", ["channels_last", "channels_last_3d", "contiguous_format", "preserve_format"]
+)
+def test_resize_takes_a_memory_format(torch, shape, name):
+    def told(lib, function):
+        try:
+            x = function(lib, lib.arange(24.0), getattr(lib, name))
+            return x.stride(), x.tolist()
+        except RuntimeError:
+            return None
+
+    template = lambda m: m.zeros(2, 2, 3, 2).contiguous(memory_format=m.channels_last)  # noqa: E731
+    for function in (
+        lambda m, x, how: x.resize_(shape, memory_format=how),
+        lambda m, x, how: x[2:].resize_(shape, memory_format=how)[:0],
+        lambda m, x, how: x.resize_as_(m.zeros(shape), memory_format=how),
+        lambda m, x, how: x.resize_as_(template(m), memory_format=how),
+        lambda m, x, how: template(m).resize_(2, 2, 3, 2, memory_format=how),
+    ):
+        assert told(convcore, function) == told(torch, function)
+
+
 def test_resize_keeps_the_elements_of_the_memory(torch):
     for m in (convcore, torch):
         x = m.arange(6)
