@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 import properties
 import tiers
 from skips import LONG, summary
+from torch_errors import errors
 
 # What a child process may not inherit: both change which kernel OpenBLAS runs.
 BLAS_VARIABLES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
@@ -39,6 +40,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=0,
         help="cases of the long properties, seeded by --seed; 0, the default, leaves them out",
+    )
+    parser.addoption(
+        "--renew-errors",
+        action="store_true",
+        help="write PyTorch's errors into helpers/torch_errors.json, as it raises them",
     )
     parser.addoption(
         "--exact-scratch",
@@ -123,6 +129,12 @@ def pytest_configure(config: pytest.Config) -> None:
     faulthandler.enable()
     if config.getoption("--exact-scratch"):
         make_scratch_exact()
+    if config.getoption("--renew-errors"):
+        errors.renew()
+
+
+def pytest_sessionfinish() -> None:
+    errors.save()
 
 
 def make_scratch_exact() -> None:

@@ -6,12 +6,14 @@ A function under test takes the library as its first argument and Tensors as the
 
 from __future__ import annotations
 
+import builtins
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from torch_errors import errors
 
 import convcore
 
@@ -135,10 +137,16 @@ def agree(
 
 
 def same_error(torch: Any, function: Callable, *arrays: Any) -> None:
-    """Check that both libraries raise the same error with the same text, but for our hints."""
-    with pytest.raises(Exception) as theirs, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        function(torch, *tensors(torch, arrays))
-    with pytest.raises(theirs.type) as ours:
+    """Check that convcore raises PyTorch's error with the same text, but for our hints."""
+
+    def raised() -> tuple[str, str]:
+        with pytest.raises(Exception) as theirs, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            function(torch, *tensors(torch, arrays))
+        kind = next(kind for kind in theirs.type.__mro__ if kind.__module__ == "builtins")
+        return kind.__name__, str(theirs.value)
+
+    kind, text = errors.of(torch, raised)
+    with pytest.raises(getattr(builtins, kind)) as ours:
         function(convcore, *tensors(convcore, arrays))
-    assert str(ours.value).partition("\nHint: ")[0] == str(theirs.value)
+    assert str(ours.value).partition("\nHint: ")[0] == text

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from against_torch import same
+from torch_errors import errors
 
 import convcore
 from convcore._errors import without_hint
@@ -37,9 +38,9 @@ def check(torch: Any, function: Callable, rtol: float = 1e-3) -> None:
 
 def check_error(torch: Any, function: Callable) -> None:
     """Check that a function of the library raises the same error in both."""
-    ours, theirs = told(convcore, function), told(torch, function)
+    theirs = errors.of(torch, lambda: told(torch, function))
     assert isinstance(theirs, tuple)
-    assert ours == theirs
+    assert told(convcore, function) == theirs
 
 
 def compare(ours: Any, theirs: Any, rtol: float) -> None:

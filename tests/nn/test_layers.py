@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
+from against_torch import same_error
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
@@ -626,11 +627,7 @@ ERRONEOUS = [
 
 @pytest.mark.parametrize("make", ERRONEOUS)
 def test_errors_are_those_of_pytorch(torch, make):
-    with pytest.raises(ValueError) as theirs:
-        make(torch.nn)
-    with pytest.raises(ValueError) as ours:
-        make(nn)
-    assert without_hint(ours.value) == str(theirs.value)
+    same_error(torch, lambda lib: make(lib.nn))
 
 
 def test_errors_that_print_sets_name_what_is_allowed():
