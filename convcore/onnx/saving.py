@@ -116,34 +116,34 @@ def _write_back(net: Graph, proto: onnx.ModelProto, external: ExternalData) -> N
     OnnxError
         A net made of that model would be another.
     """
+    changed = _replace(net, proto, external)
+    again, origins = build_with_origins(proto, external)
+    for name, tensor, array in _differences(net, again, origins):
+        if not _is_rounded(array, tensor, origins):
+            raise OnnxError(_refusal(name, tensor, origins, changed))
+
+
+def _replace(net: Graph, proto: onnx.ModelProto, external: ExternalData) -> dict[str, set[str]]:
+    """Put what has changed into a model; return its names, with the labels of what stores it."""
     original, origins = build_with_origins(proto, external)
-    places, changed = Places(origins), list(_differences(net, original, origins))
+    places = Places(origins)
+    changed: dict[str, set[str]] = {}
     new: dict[int, tuple[Stored, np.ndarray]] = {}
-    for _, tensor, array in changed:
-        where = places.of(tensor)
+    for name, tensor, array in _differences(net, original, origins):
+        where, changed[name] = places.of(tensor), set()
         for stored in stored_tensors(tensor, origins):
+            changed[name].add(stored.label)
             place = where - places.first(stored)
             inside = (place >= 0) & (place < stored.value.numel())
             if inside.any():
                 _, values = new.setdefault(
                     id(stored.proto), (stored, array_of(stored.value).reshape(-1).copy())
                 )
-                # What overflows is found below.
+                # What overflows is found afterwards.
                 quiet(values.__setitem__, place[inside], array[inside])
     for stored, values in new.values():
         _put(stored, values, external)
-    users = {name: _protos(tensor, origins) for name, tensor, _ in changed}
-    again, origins = build_with_origins(proto, external)
-    for name, tensor, array in _differences(net, again, origins):
-        if not _is_rounded(array, tensor, origins):
-            own = _protos(tensor, origins)
-            others = [each for each in users if each != name and own & users[each]][:3]
-            raise OnnxError(_refusal(name, tensor, origins, others))
-
-
-def _protos(tensor: Tensor, origins: Origins) -> set[int]:
-    """Return the ids of what stores a tensor in the model."""
-    return {id(each.proto) for each in stored_tensors(tensor, origins)}
+    return changed
 
 
 def _differences(
@@ -227,15 +227,17 @@ def _is_rounded(array: np.ndarray, tensor: Tensor, origins: Origins) -> bool:
     )
 
 
-def _refusal(name: str, tensor: Tensor, origins: Origins, others: list[str]) -> str:
+def _refusal(name: str, tensor: Tensor, origins: Origins, changed: dict[str, set[str]]) -> str:
     """Return the message for a tensor that a net made of the new file would have otherwise."""
-    labels = ", ".join(each.label for each in stored_tensors(tensor, origins))
+    labels = [each.label for each in stored_tensors(tensor, origins)]
+    others = [each for each in changed if each != name and changed[each].intersection(labels)]
+    what = ", ".join(labels)
     if (Places(origins).of(tensor) < 0).any():
-        reason = f"it was computed from {labels} when the net was loaded"
+        reason = f"it was computed from {what} when the net was loaded"
     elif others:
-        reason = f"{labels} stores {', '.join(others)} too, which differs now"
+        reason = f"{what} stores {', '.join(others[:3])} too, which differs now"
     else:
-        reason = f"{labels} has fewer bits, or bytes that another tensor has too"
+        reason = f"{what} has fewer bits, or bytes that another tensor has too"
     return f"save(): the file cannot hold {name} as it is now: {reason}"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import onnx
@@ -14,7 +13,7 @@ from convcore import Tensor, nn
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.external import ExternalData
 from convcore.onnx.naming import Names, quoted
-from convcore.onnx.origins import Computed, Origins, Places, Stored
+from convcore.onnx.origins import Computed, Origins, Places, Stored, stored_tensors
 from convcore.onnx.values import Value, array_of, constant_of
 
 STANDARD = ("", "ai.onnx")
@@ -40,8 +39,8 @@ class Shared:
     external : ExternalData
         Data in other files.
     parameters : dict
-        By the places in the file of the constants that they are made of, so that a weight used
-        twice is one parameter: see `Places.key`.
+        Each with the constant that it is made of, by the stored tensors that this comes from: a
+        weight that is used twice is one parameter.
     nodes_left, bytes_left : int
         Number of nodes that may still be built, and of bytes of constants that may be added to the
         file's own: a small file must not become a large net.
@@ -55,7 +54,9 @@ class Shared:
     external: ExternalData
     nodes_left: int
     bytes_left: int = _BYTES_AT_START
-    parameters: dict[Any, nn.Parameter] = field(default_factory=dict)
+    parameters: dict[frozenset[int], list[tuple[Tensor, nn.Parameter]]] = field(
+        default_factory=dict
+    )
     built: set[FunctionKey] = field(default_factory=set)
     origins: Origins = field(default_factory=dict)
 
@@ -156,12 +157,15 @@ class Scope:
 
     def parameter(self, constant: Value) -> nn.Parameter:
         """Return the parameter made of a constant, the same for each node that uses it."""
-        key = self.shared.places.key(constant)
-        found = self.shared.parameters.get(key)
-        if found is None:
-            found = self.shared.parameters[key] = nn.Parameter(constant)
-            self.copied(constant, found)
-        return found
+        shared = self.shared
+        sources = frozenset(id(each.proto) for each in stored_tensors(constant, shared.origins))
+        uses = shared.parameters.setdefault(sources, [])
+        for other, parameter in uses:
+            if shared.places.are_same(constant, other):
+                return parameter
+        uses.append((constant, nn.Parameter(constant)))
+        self.copied(constant, uses[-1][1])
+        return uses[-1][1]
 
     def copied(self, constant: Value, copy: Tensor) -> None:
         """Note that a tensor of the net has a constant's elements."""

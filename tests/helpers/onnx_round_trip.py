@@ -27,10 +27,15 @@ def by_runtime(path, inputs):
     return session.run(None, inputs)
 
 
+def arguments(net, inputs):
+    """Return a net's inputs, which are given by name, in its order."""
+    return [convcore.from_numpy(inputs[name]) for name in net.input_names]
+
+
 def by_net(net, inputs):
     """Return a net's results for the same inputs."""
     with convcore.no_grad():
-        found = net(**{name: convcore.from_numpy(array) for name, array in inputs.items()})
+        found = net(*arguments(net, inputs))
     return [each.numpy() for each in (found if isinstance(found, tuple) else (found,))]
 
 
@@ -51,7 +56,7 @@ def train(net, inputs, steps=10):
     The loss is a random linear function of the outputs, relative to their spread.
     """
     rng = np.random.default_rng(0)
-    given = {name: convcore.from_numpy(array) for name, array in inputs.items()}
+    given = arguments(net, inputs)
     factors = [
         convcore.from_numpy(
             (rng.standard_normal(y.shape) / (y.size * (y.std() or 1))).astype(y.dtype)
@@ -67,7 +72,7 @@ def train(net, inputs, steps=10):
         outputs = [each for each in found if each.is_floating_point()]
         return sum((y * factor).sum() for y, factor in zip(outputs, factors, strict=True))
 
-    loss_of(net(**given)).backward()
+    loss_of(net(*given)).backward()
     slope = sum(float((p.grad.double() ** 2).sum()) for p in trained if p.grad is not None)
     size = sum(float((p.detach().double() ** 2).sum()) for p in trained)
     for step in STEPS:
@@ -75,11 +80,11 @@ def train(net, inputs, steps=10):
         optimizer, losses = convcore.optim.SGD(trained, step * (size / slope) ** 0.5), []
         for _ in range(steps):
             optimizer.zero_grad()
-            loss = loss_of(net(**given))
+            loss = loss_of(net(*given))
             losses.append(loss.item())
             loss.backward()
             optimizer.step()
-        losses.append(loss_of(net(**given)).item())
+        losses.append(loss_of(net(*given)).item())
         if (np.diff(losses) < 0).all():
             return losses
     raise AssertionError(f"no steps lower the loss each time: {losses}")
