@@ -52,6 +52,11 @@ class Computed(NamedTuple):
     options: dict[str, Any]
     inputs: tuple[Value, ...]
 
+    def sources(self) -> tuple[Value, ...]:
+        """Return the inputs whose elements the result has or depends on: not axes and indices."""
+        is_one = self.op_type in _REARRANGING and self.op_type != "Concat"
+        return self.inputs[:1] if is_one else self.inputs
+
 
 Origins = dict[Tensor, Stored | Computed]
 
@@ -68,7 +73,7 @@ def stored_tensors(tensor: Tensor, origins: Origins) -> Iterator[Stored]:
         if isinstance(origin, Stored):
             yield origin
         else:
-            rest += reversed(origin.inputs)
+            rest += reversed(origin.sources())
 
 
 class Places:
@@ -112,9 +117,8 @@ class Places:
             return convcore.arange(first, first + tensor.numel()).reshape(tensor.shape)
         if not isinstance(origin, Computed) or origin.op_type not in _REARRANGING:
             return value_of(np.full(tensor.shape, -1))
-        moved = len(origin.inputs) if origin.op_type == "Concat" else 1
-        inputs = [self._of(each) for each in origin.inputs[:moved]]
+        inputs = [self._of(each) for each in origin.sources()]
         if origin.op_type == "Cast":
             return inputs[0]
         function = OPERATORS[origin.op_type].function
-        return function(*inputs, *origin.inputs[moved:], **origin.options)
+        return function(*inputs, *origin.inputs[len(inputs) :], **origin.options)

@@ -319,9 +319,16 @@ def test_a_weight_that_is_rearranged_twice_alike_is_one_parameter(tmp_path):
     """As in exported LSTMs whose branches reorder the same gates."""
     text = """g (float[n, 2] x, bool yes) => (float[n, 2] y) {
         y = If (yes) <
-            then_branch = one () => (float[n, 2] a) { v = Transpose (w) a = MatMul (x, v) },
+            then_branch = one () => (float[n, 2] a) {
+                i = Constant <value = int64[2] {1, 0}> ()
+                k = Gather <axis = 1> (w, i)
+                v = Transpose (k)
+                a = MatMul (x, v)
+            },
             else_branch = two () => (float[n, 2] b) {
-                t = Transpose (w)
+                j = Constant <value = int64[2] {1, 0}> ()
+                l = Gather <axis = 1> (w, j)
+                t = Transpose (l)
                 m = MatMul (x, t)
                 b = Neg (m) }> }"""
     net = load(file_of(model_of(text, {"w": np.eye(2, dtype=np.float32)}), tmp_path))
@@ -330,7 +337,7 @@ def test_a_weight_that_is_rearranged_twice_alike_is_one_parameter(tmp_path):
         weight.copy_(convcore.tensor([[1.0, 2.0], [3.0, 4.0]]))
     save(net, tmp_path / "net.onnx")
     assert load(tmp_path / "net.onnx").If_0.else_branch.MatMul_0.B.equal(weight)
-    assert numpy_helper.to_array(stored(tmp_path / "net.onnx")["w"]).tolist() == [[1, 3], [2, 4]]
+    assert numpy_helper.to_array(stored(tmp_path / "net.onnx")["w"]).tolist() == [[3, 1], [4, 2]]
 
 
 def test_a_weight_of_a_function_is_one_parameter_in_all_its_calls(tmp_path):
