@@ -27,6 +27,7 @@ from convcore.functions._support.in_place import forward_only, in_place
 from convcore.functions.arithmetic import _number, add, div, mul, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.elementwise import abs, erf, erf_of, exp, sigmoid, square, tanh
+from convcore.functions.in_float32 import in_float32
 from convcore.functions.piecewise import masked
 from convcore.functions.shape import reshape
 from convcore.functions.splitting import chunk
@@ -494,6 +495,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     return sub(input, tanh(input))
 
 
+@in_float32
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """Return the gated linear unit: the first half along an axis times the `sigmoid` of the second.
 

@@ -105,3 +105,19 @@ def test_warnings_point_to_the_caller():
         with pytest.warns(UserWarning) as caught:
             call()
         assert caught[0].filename == __file__
+
+
+def test_gated_units_round_values_and_gradients_once(torch, rng):
+    pytest.importorskip("ml_dtypes")
+    x, g = (rng.standard_normal(shape).astype("f4") for shape in ((64, 128), (64, 64)))
+    found = []
+    for lib in (convcore, torch):
+        given = lib.from_numpy(x).bfloat16().requires_grad_()
+        out = lib.nn.functional.glu(given)
+        out.backward(lib.from_numpy(g).bfloat16())
+        wide = given.detach().float().requires_grad_()
+        wide_out = lib.nn.functional.glu(wide)
+        wide_out.backward(lib.from_numpy(g).bfloat16().float())
+        pairs = ((out.detach(), wide_out.detach()), (given.grad, wide.grad))
+        found.append([float((a - b.bfloat16()).abs().max()) for a, b in pairs])
+    assert found[0] == [0, 0] and found[1][0] == 0
