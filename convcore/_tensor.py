@@ -289,7 +289,7 @@ class Tensor:
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients"
             )
-        if value and self.is_inference() and not _recording.mode.inference:
+        if value and type(self._counter) is Unversioned and not _recording.mode.inference:
             raise RuntimeError(
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not "
                 "allowed."
@@ -364,7 +364,7 @@ class Tensor:
     @property
     def _version(self) -> int:
         """The version: in-place changes so far of the memory, through this tensor or its views."""
-        if self.is_inference():
+        if type(self._counter) is Unversioned:
             raise RuntimeError("Inference tensors do not track version counter.")
         return self._counter[0]
 
@@ -384,7 +384,8 @@ class Tensor:
     def data(self) -> Tensor:
         """The same memory outside the graph; backward does not detect changes made through it."""
         tensor = wrap(self._array)
-        if tensor.is_inference() and not self.is_inference():
+        # Not is_inference(), which is a call that modes see.
+        if type(tensor._counter) is Unversioned and type(self._counter) is not Unversioned:
             tensor._counter = [0]
         return tensor
 
