@@ -22,19 +22,35 @@ EPS = 2.0**-23
 PASSES = ("forward", "input_grad", "weight_grad")
 
 
+# Kernels to draw from; the long ones for layers of one channel a group.
+KERNELS = {
+    1: [(3,), (5,), (9,)],
+    2: [(3, 3), (3, 3), (5, 5), (7, 7), (1, 1), (2, 3), (4, 4), (1, 5), (9, 2)],
+    3: [(3, 3, 3), (5, 3, 3), (1, 5, 5), (1, 3, 3), (2, 1, 4), (3, 1, 1)],
+}
+LONG_KERNELS = {1: [(70,), (31,)], 2: [(31, 3), (5, 51)], 3: [(3, 11, 9), (9, 1, 2)]}
+
+
 def drawn_layer(draw: random.Random, groups: list[tuple[int, int, int]]) -> dict[str, Any]:
     """Draw a layer; groups: (groups, channels read, channels made of one group) to draw from."""
-    kernel = draw.choice([(3, 3), (3, 3), (5, 5), (7, 7), (1, 1), (2, 3), (4, 4), (1, 5), (9, 2)])
-    stride = draw.choice([(1, 1), (1, 1), (2, 2), (2, 2), (3, 3), (1, 2), (2, 1)])
-    dilation = draw.choice([(1, 1), (1, 1), (1, 1), (2, 2), (1, 3)])
+    number, c, o = draw.choice(groups)
+    rank = draw.choice([1, 2, 2, 2, 3, 3])
+    kernel = draw.choice(KERNELS[rank] + LONG_KERNELS[rank] * (c == o == 1))
+    stride = draw.choice(
+        [(1, 1, 1), (1, 1, 1), (2, 2, 2), (2, 2, 2), (3, 3, 3), (1, 1, 2), (2, 2, 1)]
+    )
+    dilation = draw.choice([(1, 1, 1), (1, 1, 1), (1, 1, 1), (2, 2, 2), (2, 1, 3)])
+    stride, dilation = stride[-rank:], dilation[-rank:]
     same = [k // 2 for k in kernel]
-    padding = draw.choice([same, same, same, [0, 0], [1, 2], [(0, 2), (3, 1)], [4, 4]])
+    others = [[0, 0, 0], [0, 1, 2], [(1, 0), (0, 2), (3, 1)], [3, 4, 4]]
+    padding = draw.choice([same, same, same, *(p[-rank:] for p in others)])
     pads = [p if isinstance(p, tuple) else (p, p) for p in padding]
     least = [
         max(1, d * (k - 1) + 1 - sum(p)) for d, k, p in zip(dilation, kernel, pads, strict=True)
     ]
     size = [draw.randint(1, draw.choice([8, 20, 40])) for _ in kernel]
-    number, c, o = draw.choice(groups)
+    if rank == 3:
+        size = [min(n, 14) for n in size]
     return {
         "input": (draw.choice([1, 2, 3]), number * c, *map(max, size, least)),
         "weight": (number * o, c, *kernel),
@@ -48,9 +64,12 @@ def drawn_layer(draw: random.Random, groups: list[tuple[int, int, int]]) -> dict
 
 
 def laid_out(array: np.ndarray, channels_last: bool) -> np.ndarray:
-    """Copy an array into one of the formats, right before memory that nobody may read."""
-    if channels_last:
-        return guarded(array.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    """Copy an array into one of the formats, right before memory that nobody may read.
+
+    Arrays of one spatial axis have one format.
+    """
+    if channels_last and array.ndim > 3:
+        return np.moveaxis(guarded(np.moveaxis(array, 1, -1)), -1, 1)
     return guarded(array)
 
 
@@ -107,7 +126,7 @@ def layer_arrays(
         else rng.standard_normal(shape, np.float32)
         for shape in shapes
     ]
-    return [laid_out(a, channels_last) if a.ndim == 4 else guarded(a) for a in made]
+    return [laid_out(a, channels_last) if a.ndim > 1 else guarded(a) for a in made]
 
 
 def chosen(layer: dict[str, Any], channels_last: bool) -> dict[str, str]:
@@ -170,7 +189,9 @@ def check_nan(layer: dict[str, Any], rng: np.random.Generator, channels_last: bo
     """Assert that a NaN reaches what looks at it, and nothing else."""
     for spoilt, names in ((0, ("forward", "weight_grad")), (3, ("input_grad",))):
         arrays = layer_arrays(layer, rng, channels_last)
-        arrays[spoilt][0, :, -1, -1] = arrays[spoilt][-1, -1, 0, -1] = np.nan
+        spatial = arrays[spoilt].ndim - 2
+        arrays[spoilt][0, :, *[-1] * spatial] = np.nan
+        arrays[spoilt][-1, -1, 0, *[-1] * (spatial - 1)] = np.nan
         found, wanted = results(layer, *arrays), exact(layer, *arrays)
         for name in names:
             np.testing.assert_array_equal(

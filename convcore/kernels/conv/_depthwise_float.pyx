@@ -58,7 +58,7 @@ cdef void correlate_item(
     const Job *job, Py_ssize_t item, const float *x, const float *w, float *y,
     const Epilogue *epilogue, float *scratch,
 ) noexcept nogil:
-    """Some rows of some channels of one image."""
+    """Some rows of some channels of one slice."""
     cdef Py_ssize_t c = item % job.unit_blocks * job.unit_block, rest = item // job.unit_blocks
     cdef Py_ssize_t j = rest % job.row_blocks * job.row_block
     microkernels().depthwise(
@@ -110,8 +110,8 @@ cdef class DepthwiseCorrelation(FloatCorrelation):
 
 cdef struct GradJob:
     Job job
-    Py_ssize_t n
-    Py_ssize_t partials          # chunks of pieces (rows of images) that are summed apart
+    Py_ssize_t slices
+    Py_ssize_t partials          # chunks of pieces (rows of slices) that are summed apart
     Py_ssize_t sums              # floats of the sums of one item, which come first in the scratch
 
 
@@ -137,7 +137,7 @@ cdef void gradient_item(
     cdef const Job *job = &grad.job
     cdef Py_ssize_t partial = item % grad.partials, i, j
     cdef Py_ssize_t c0 = item // grad.partials * job.unit_block
-    cdef Py_ssize_t c1 = min(c0 + job.unit_block, job.units), pieces = grad.n * job.row_blocks
+    cdef Py_ssize_t c1 = min(c0 + job.unit_block, job.units), pieces = grad.slices * job.row_blocks
     cdef Py_ssize_t taps = job.direct.taps, lanes = microkernels().lanes
     cdef Py_ssize_t count = (c1 - c0) * taps * lanes
     cdef float *sums = scratch

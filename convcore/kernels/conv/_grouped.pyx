@@ -2,7 +2,7 @@
 
     y[n, (g, o), q] = sum over c, t of x[n, (g, c), under tap t of q] * w[(g, o), c, t]
 
-Work items are some rows of some groups of one image; see conv/grouped.h.
+Work items are some rows of some groups of one slice; see conv/grouped.h.
 """
 
 from cython.parallel cimport prange, threadid
@@ -28,33 +28,49 @@ cdef struct Job:
     Py_ssize_t w_group           # strides of w, or of gw: of a group, of channels made and read,
     Py_ssize_t w_o
     Py_ssize_t w_c
-    Py_ssize_t w_row             # of taps
+    Py_ssize_t w_slice           # of taps
+    Py_ssize_t w_row
     Py_ssize_t w_column
     Py_ssize_t shared            # floats of the workspace that all threads share, which come first
     Py_ssize_t scratch           # floats of one thread
     Py_ssize_t items
 
 
+cdef inline Py_ssize_t n_taps(const DirectAxis *axis, Py_ssize_t phase) noexcept nogil:
+    return axis.begin[phase + 1] - axis.begin[phase]
+
+
+cdef inline Py_ssize_t tap_of(
+    const DirectAxis *axis, Py_ssize_t phase, Py_ssize_t i
+) noexcept nogil:
+    return axis.tap[phase] + i * axis.tap_step
+
+
 cdef void pack_phase(
-    const Job *job, Py_ssize_t phase, Py_ssize_t phase_column, const float *w, float *packed
+    const Job *job, Py_ssize_t phase_slice, Py_ssize_t phase, Py_ssize_t phase_column,
+    const float *w, float *packed,
 ) noexcept nogil:
     """packed[block of o, c, t of the phase, o of the block] = w[o, c, t], of one group."""
+    cdef const DirectAxis *depth = &job.grouped.direct.depth
     cdef const DirectAxis *row = &job.grouped.direct.row
     cdef const DirectAxis *column = &job.grouped.direct.column
-    cdef Py_ssize_t o0 = 0, o, c, i, j, count
+    cdef Py_ssize_t o0 = 0, o, c, t, i, j, count
     cdef const float *tap
     while o0 < job.grouped.o:
         count = min(CHANNELS, job.grouped.o - o0)
         for c in range(job.grouped.c):
-            for i in range(row.begin[phase], row.begin[phase + 1]):
-                for j in range(column.begin[phase_column], column.begin[phase_column + 1]):
-                    tap = (
-                        w + o0 * job.w_o + c * job.w_c + row.tap[i] * job.w_row
-                        + column.tap[j] * job.w_column
-                    )
-                    for o in range(count):
-                        packed[o] = tap[o * job.w_o]
-                    packed += count
+            for t in range(n_taps(depth, phase_slice)):
+                for i in range(n_taps(row, phase)):
+                    for j in range(n_taps(column, phase_column)):
+                        tap = (
+                            w + o0 * job.w_o + c * job.w_c
+                            + tap_of(depth, phase_slice, t) * job.w_slice
+                            + tap_of(row, phase, i) * job.w_row
+                            + tap_of(column, phase_column, j) * job.w_column
+                        )
+                        for o in range(count):
+                            packed[o] = tap[o * job.w_o]
+                        packed += count
         o0 += count
 
 
@@ -63,21 +79,22 @@ cdef void pack_group(
 ) noexcept nogil:
     """Copy the weights of one group in the order in which they are read, phase by phase."""
     cdef const Direct *d = &job.grouped.direct
-    cdef Py_ssize_t a, b, channels = job.grouped.o * job.grouped.c
+    cdef Py_ssize_t z, a, b, channels = job.grouped.o * job.grouped.c
     packed += group * channels * d.taps
-    for a in range(d.row.phases):
-        for b in range(d.column.phases):
-            pack_phase(job, a, b, w + group * job.w_group, packed)
-            packed += channels * (d.row.begin[a + 1] - d.row.begin[a]) * (
-                d.column.begin[b + 1] - d.column.begin[b]
-            )
+    for z in range(d.depth.phases):
+        for a in range(d.row.phases):
+            for b in range(d.column.phases):
+                pack_phase(job, z, a, b, w + group * job.w_group, packed)
+                packed += (
+                    channels * n_taps(&d.depth, z) * n_taps(&d.row, a) * n_taps(&d.column, b)
+                )
 
 
 cdef void correlate_item(
     const Job *job, Py_ssize_t item, const float *x, const float *w, float *y,
     const Epilogue *epilogue, float *scratch,
 ) noexcept nogil:
-    """Some rows of some groups of one image."""
+    """Some rows of some groups of one slice."""
     cdef Py_ssize_t g = item % job.group_blocks * job.group_block, rest = item // job.group_blocks
     cdef Py_ssize_t j = rest % job.row_blocks * job.row_block
     microkernels().grouped(
@@ -114,7 +131,7 @@ cdef class GroupedCorrelation(FloatCorrelation):
 
 cdef struct GradJob:
     Job job
-    Py_ssize_t n
+    Py_ssize_t slices
     Py_ssize_t partials          # chunks of blocks of rows that are summed apart
     Py_ssize_t sums              # floats of the sums of one item, which come first in the scratch
     Py_ssize_t piece             # vectors that are added up before their sums join the total
@@ -133,7 +150,7 @@ cdef void gradient_item(
     cdef Py_ssize_t partial = item % grad.partials, i, j, end
     cdef Py_ssize_t g0 = item // grad.partials * job.group_block
     cdef Py_ssize_t g1 = min(g0 + job.group_block, job.grouped.groups), summed = 0
-    cdef Py_ssize_t blocks = grad.n * job.row_blocks
+    cdef Py_ssize_t blocks = grad.slices * job.row_blocks
     cdef Py_ssize_t size = job.grouped.o * job.grouped.c * job.grouped.direct.taps
     cdef Py_ssize_t count = (g1 - g0) * size * microkernels().lanes
     cdef float *sums = scratch
@@ -166,6 +183,7 @@ cdef void put_group(
     cdef const Job *job = &grad.job
     cdef Py_ssize_t taps = job.grouped.direct.taps, size = job.grouped.o * job.grouped.c * taps
     cdef Py_ssize_t columns = job.grouped.direct.kernel_columns, o, c, t
+    cdef Py_ssize_t plane = job.grouped.direct.kernel_plane
     cdef float *sums = partials + group * size
     add_partials(
         partials, grad.partials, job.grouped.groups * size, group * size, size, sums
@@ -175,8 +193,8 @@ cdef void put_group(
         for c in range(job.grouped.c):
             for t in range(taps):
                 gw[
-                    o * job.w_o + c * job.w_c + t // columns * job.w_row
-                    + t % columns * job.w_column
+                    o * job.w_o + c * job.w_c + t // plane * job.w_slice
+                    + t % plane // columns * job.w_row + t % columns * job.w_column
                 ] = sums[(o * job.grouped.c + c) * taps + t]
 
 

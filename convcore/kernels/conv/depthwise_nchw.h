@@ -110,7 +110,7 @@ INLINE void broadcast_weights(const int K, const convcore_direct *d, const float
 {
     UNROLLED for (int i = 0; i < K; i++)
         UNROLLED for (int k = 0; k < K; k++)
-            to[i * K + k] = broadcast(w[d->row.tap[i] * K + d->column.tap[k]]);
+            to[i * K + k] = broadcast(w[tap_of(&d->row, 0, i) * K + tap_of(&d->column, 0, k)]);
 }
 
 /* All vectors of outputs of some rows. */

@@ -212,6 +212,7 @@ typedef struct {
     ptrdiff_t j0;
     ptrdiff_t j1;
     float *sums;                 /* (blocks, taps, LANES) from b0 on */
+    ptrdiff_t sums_block;        /* floats from a block's to the next's */
 } grad_pixel_view;
 
 /* Products of R rows of T outputs' gradients, the first at (j, p), with the inputs under them; of a
@@ -225,7 +226,7 @@ INLINE void add_pixels(const int K, const int S, const int R, const int T, const
     const ptrdiff_t k1 = whole ? K : max_of(k0, min_of(K, v->width - column));
     const float *x = v->x + row * line_step + column * C, *g = v->g + (j * v->columns + p) * C;
     float *to = v->sums;
-    for (ptrdiff_t b = v->b0; b < v->b1; b++, to += K * K * LANES) {
+    for (ptrdiff_t b = v->b0; b < v->b1; b++, to += v->sums_block) {
         const ptrdiff_t c = block_channel(C, b);
         const float *line = x + c;
         vec own[2 * GRAD_PIXELS], sums[WIDEST * WIDEST];

@@ -59,7 +59,8 @@ INLINE void fill_planes(const convcore_direct *d, const plane_shape *s, ptrdiff_
     const ptrdiff_t rows = reach(axis, j1 - j0);
     if (!d->channels_last) {
         for (ptrdiff_t c = 0; c < channels; c++)
-            fill_plane(d, s, j0, j1, image + (c0 + c) * axis->size * d->column.size, end,
+            fill_plane(d, s, j0, j1,
+                       image + (c0 + c) * d->depth.size * axis->size * d->column.size, end,
                        halos + c * plane);
         return;
     }
@@ -98,9 +99,13 @@ static void merge_pixels(const float *lines, ptrdiff_t plane, ptrdiff_t count, p
 typedef struct {
     const float *halos;
     ptrdiff_t plane;             /* floats from a channel's halo to the next */
+    ptrdiff_t slices;            /* of inputs */
+    ptrdiff_t slice;             /* floats of the halo of one */
     ptrdiff_t pitch;
     const ptrdiff_t *column;
     const float *w;              /* (c, taps of the phase, output channels of the block) */
+    ptrdiff_t w_channel;         /* taps of a channel, and those before the first slice */
+    ptrdiff_t w_first;
     float *to;                   /* lines of sums */
     ptrdiff_t to_channel;
     ptrdiff_t to_row;
@@ -131,33 +136,35 @@ INLINE void sum_group(const int O, const int R, const int K, const convcore_grou
     const group_view v = *given;
     const convcore_epilogue own = *e;
     const ptrdiff_t apart = row->stride * v.pitch;
-    const ptrdiff_t begin = row->begin[phase], end = row->begin[phase + 1];
-    const ptrdiff_t taps = g->direct.column.begin[phase_column + 1]
-                           - g->direct.column.begin[phase_column];
+    const ptrdiff_t row_taps = n_taps(row, phase);
+    const ptrdiff_t taps = n_taps(&g->direct.column, phase_column);
     const ptrdiff_t first = g->direct.column.begin[phase_column];
     ptrdiff_t column[GROUPED_TAPS];
     UNROLLED for (int k = 0; k < K; k++) column[k] = v.column[first + k];
     for (ptrdiff_t p = 0; p < v.count; p += LANES) {
         vec sums[GROUPED_CHANNELS][4];
-        const float *channel = v.halos + r0 * apart + p, *w = v.w;
+        const float *channel = v.halos + r0 * apart + p;
         UNROLLED for (int o = 0; o < O; o++)
             UNROLLED for (int r = 0; r < R; r++) sums[o][r] = broadcast(bias[o]);
         for (ptrdiff_t c = 0; c < g->c; c++) {
-            for (ptrdiff_t i = begin; i < end; i++) {
-                const float *lines[4];
-                lines[0] = channel + (row->offset[i] - row->low) * v.pitch;
-                UNROLLED for (int r = 0; r < R; r++) {
-                    HOLD(lines[r]);
-                    if (r + 1 < R) lines[r + 1] = lines[r] + apart;
+            const float *w = v.w + (c * v.w_channel + v.w_first) * O;
+            for (ptrdiff_t t = 0; t < v.slices; t++)
+                for (ptrdiff_t i = 0; i < row_taps; i++) {
+                    const float *lines[4];
+                    lines[0] = channel + t * v.slice
+                               + (offset_of(row, phase, i) - row->low) * v.pitch;
+                    UNROLLED for (int r = 0; r < R; r++) {
+                        HOLD(lines[r]);
+                        if (r + 1 < R) lines[r + 1] = lines[r] + apart;
+                    }
+                    if (K > 0) {
+                        UNROLLED for (int k = 0; k < K; k++, w += O)
+                            add_tap(O, R, lines, column[k], w, sums);
+                    } else {
+                        for (ptrdiff_t k = 0; k < taps; k++, w += O)
+                            add_tap(O, R, lines, v.column[first + k], w, sums);
+                    }
                 }
-                if (K > 0) {
-                    UNROLLED for (int k = 0; k < K; k++, w += O)
-                        add_tap(O, R, lines, column[k], w, sums);
-                } else {
-                    for (ptrdiff_t k = 0; k < taps; k++, w += O)
-                        add_tap(O, R, lines, v.column[first + k], w, sums);
-                }
-            }
             channel += v.plane;
         }
         float *to = v.to + r0 * v.to_row + p;
@@ -191,7 +198,7 @@ INLINE void sum_group_rows(const int O, const int K, const convcore_grouped *g, 
                               const convcore_epilogue *e)                                         \
     {                                                                                             \
         const convcore_direct_axis *column = &g->direct.column;                                          \
-        if (column->begin[phase_column + 1] - column->begin[phase_column] == 3)                   \
+        if (n_taps(column, phase_column) == 3)                                                    \
             sum_group_rows(O, 3, g, phase, phase_column, v, rows, bias, e);                       \
         else                                                                                      \
             sum_group_rows(O, 0, g, phase, phase_column, v, rows, bias, e);                       \
@@ -199,17 +206,22 @@ INLINE void sum_group_rows(const int O, const int K, const convcore_grouped *g, 
 SUM_GROUP(1) SUM_GROUP(2) SUM_GROUP(3) SUM_GROUP(4)
 
 /* All output channels of one group, of one phase, into lines.  w: those of one group. */
-static void sum_channels(const convcore_grouped *g, ptrdiff_t phase, ptrdiff_t phase_column,
-                         group_view v, ptrdiff_t rows, const float *bias,
+static void sum_channels(const convcore_grouped *g, const slice_view *z, ptrdiff_t phase,
+                         ptrdiff_t phase_column, group_view v, ptrdiff_t rows, const float *bias,
                          const convcore_epilogue *e)
 {
+    const convcore_direct_axis *depth = &g->direct.depth;
     const convcore_direct_axis *row = &g->direct.row, *column = &g->direct.column;
-    const ptrdiff_t row_taps = row->begin[phase + 1] - row->begin[phase];
-    const ptrdiff_t taps = row_taps * (column->begin[phase_column + 1] - column->begin[phase_column]);
+    const ptrdiff_t slices = n_taps(depth, z->phase), row_taps = n_taps(row, phase);
+    const ptrdiff_t plane = row_taps * n_taps(column, phase_column);
     /* The taps of the phases before this one. */
-    const ptrdiff_t before = row->begin[phase] * column->begin[column->phases]
-                             + row_taps * column->begin[phase_column];
+    const ptrdiff_t columns = column->begin[column->phases];
+    const ptrdiff_t before = depth->begin[z->phase] * row->begin[row->phases] * columns
+                             + slices * (row->begin[phase] * columns
+                                         + row_taps * column->begin[phase_column]);
     v.w += before * g->c * g->o;
+    v.w_channel = slices * plane;
+    v.w_first = z->tap * plane;
     for (ptrdiff_t o = 0; o < g->o; o += GROUPED_CHANNELS) {
         float own[GROUPED_CHANNELS] = {0};
         const ptrdiff_t count = min_of(GROUPED_CHANNELS, g->o - o);
@@ -221,7 +233,7 @@ static void sum_channels(const convcore_grouped *g, ptrdiff_t phase, ptrdiff_t p
         case 3: sum_group_3(g, phase, phase_column, &v, rows, own, e); break;
         case 4: sum_group_4(g, phase, phase_column, &v, rows, own, e); break;
         }
-        v.w += g->c * taps * count;
+        v.w += g->c * v.w_channel * count;
         v.to += count * v.to_channel;
     }
 }
@@ -238,6 +250,7 @@ static void put_lines(const convcore_grouped *g, const float *lines, ptrdiff_t l
 {
     const convcore_direct_axis *row = &g->direct.row, *column = &g->direct.column;
     const ptrdiff_t segment = line_segment(column), made = g->groups * g->o;
+    const ptrdiff_t y_channel = g->direct.depth.out * row->out * column->out;
     if (g->direct.channels_last) {
         for (ptrdiff_t b = 0; b < column->phases; b++)
             merge_pixels(lines + b * segment, line_channel, outputs_of(column, b), channels,
@@ -246,44 +259,54 @@ static void put_lines(const convcore_grouped *g, const float *lines, ptrdiff_t l
     }
     for (ptrdiff_t c = 0; c < channels; c++) {
         const float *from = lines + c * line_channel;
-        float *to = y + c * row->out * column->out;
+        float *to = y + c * y_channel;
         if (column->phases == 1) memcpy(to, from, (size_t)column->out * sizeof(float));
         else merge_line(from, segment, column->phases, column->out, to);
     }
 }
 
-/* Outputs of one image: rows j0 to j1 of each phase, of groups g0 to g1.
+/* Outputs of one slice: rows j0 to j1 of each phase, of groups g0 to g1.
  *
- * w: for each group and phase of rows and columns (blocks of four output channels, c, taps of the
- * phase, the block's channels).
+ * w: for each group and phase of slices, rows and columns (blocks of four output channels, c, taps of
+ * the phase, the block's channels).
  * scratch: halos of g1 - g0 groups, then their lines of sums. */
-static void grouped(const convcore_grouped *g, ptrdiff_t image, ptrdiff_t g0, ptrdiff_t g1,
+static void grouped(const convcore_grouped *g, ptrdiff_t slice, ptrdiff_t g0, ptrdiff_t g1,
                     ptrdiff_t j0, ptrdiff_t j1, const float *x, const float *w, float *y,
                     const convcore_epilogue *e, float *scratch)
 {
     const convcore_direct *d = &g->direct;
-    const convcore_direct_axis *row = &d->row, *column = &d->column;
+    const convcore_direct_axis *row = &d->row, *column = &d->column, *depth = &d->depth;
     const ptrdiff_t made = g->groups * g->o, block = min_of(d->rows, j1 - j0);
-    const plane_shape s = shape_plane(column);
-    const ptrdiff_t plane = reach(row, block) * s.pitch + LANES, segment = line_segment(column);
+    const ptrdiff_t pixels = row->size * column->size, outputs = row->out * column->out;
+    const slice_view z = view_slice(depth, slice);
+    const ptrdiff_t x_slice = slice_step(d, d->channels, pixels);
+    plane_shape s;
+    shape_plane(column, &s);
+    const ptrdiff_t halo = reach(row, block) * s.pitch, plane = z.count * halo + LANES;
+    const ptrdiff_t segment = line_segment(column);
     const ptrdiff_t line_row = column->phases * segment, line_channel = block * line_row;
     const float *end = x + d->size;
     float *lines = scratch + (g1 - g0) * g->c * plane;
-    x += image * d->channels * row->size * column->size;
-    y += image * made * row->out * column->out + g0 * g->o * (d->channels_last ? 1 : row->out * column->out);
+    x += z.image * d->channels * depth->size * pixels + z.input * x_slice;
+    y += z.image * made * depth->out * outputs + z.output * slice_step(d, made, outputs)
+         + g0 * g->o * (d->channels_last ? 1 : depth->out * outputs);
     clear(scratch, (g1 - g0) * g->c * plane);
     for (ptrdiff_t j = j0; j < j1; j += block) {
         const ptrdiff_t stop = min_of(j1, j + block);
-        fill_planes(d, &s, g0 * g->c, (g1 - g0) * g->c, j, stop, x, end, scratch, plane);
+        for (ptrdiff_t t = 0; t < z.count; t++)
+            fill_planes(d, &s, g0 * g->c, (g1 - g0) * g->c, j, stop, x + t * depth->step * x_slice,
+                        end, scratch + t * halo, plane);
         for (ptrdiff_t a = 0; a < row->phases; a++) {
             const ptrdiff_t rows = min_of(stop, outputs_of(row, a)) - j;
             for (ptrdiff_t i = g0; i < g1; i++)
                 for (ptrdiff_t b = 0; b < column->phases; b++) {
-                    group_view v = {scratch + (i - g0) * g->c * plane, plane, s.pitch, s.column,
-                                    w + i * g->o * g->c * d->taps,
-                                    lines + (i - g0) * g->o * line_channel + b * segment,
-                                    line_channel, line_row, outputs_of(column, b)};
-                    sum_channels(g, a, b, v, rows, e->bias ? e->bias + i * g->o : NULL, e);
+                    group_view v = {.halos = scratch + (i - g0) * g->c * plane, .plane = plane,
+                                    .slices = z.count, .slice = halo, .pitch = s.pitch,
+                                    .column = s.column, .w = w + i * g->o * g->c * d->taps,
+                                    .to = lines + (i - g0) * g->o * line_channel + b * segment,
+                                    .to_channel = line_channel, .to_row = line_row,
+                                    .count = outputs_of(column, b)};
+                    sum_channels(g, &z, a, b, v, rows, e->bias ? e->bias + i * g->o : NULL, e);
                 }
             for (ptrdiff_t r = 0; r < rows; r++)
                 put_lines(g, lines + r * line_row, line_channel, (g1 - g0) * g->o,
@@ -315,14 +338,16 @@ INLINE void add_group(const int O, const int K, const group_grad_view *given,
     const group_grad_view v = *given;
     const ptrdiff_t rest = v.count % LANES, whole = v.count - rest;
     vec sums[GROUPED_CHANNELS][GROUPED_TAPS];
-    ptrdiff_t column[GROUPED_TAPS];
-    UNROLLED for (int k = 0; k < K; k++) column[k] = columns[k];
     UNROLLED for (int o = 0; o < O; o++)
         UNROLLED for (int k = 0; k < K; k++)
             sums[o][k] = load(v.sums + o * v.sums_channel + k * LANES);
     for (ptrdiff_t r = 0; r < v.rows; r++) {
         const float *at = v.halo + r * v.row_step, *g = v.g + r * v.g_row;
-        const float *of[GROUPED_CHANNELS];
+        const float *of[GROUPED_CHANNELS], *under[GROUPED_TAPS];
+        UNROLLED for (int k = 0; k < K; k++) {
+            under[k] = at + columns[k];
+            HOLD(under[k]);
+        }
         UNROLLED for (int o = 0; o < O; o++) {
             of[o] = g + o * v.g_channel;
             HOLD(of[o]);
@@ -330,7 +355,7 @@ INLINE void add_group(const int O, const int K, const group_grad_view *given,
         for (ptrdiff_t p = 0; p < whole; p += LANES) {
             vec x[GROUPED_TAPS];
             UNROLLED for (int k = 0; k < K; k++) {
-                x[k] = load(at + p + column[k]);
+                x[k] = load(under[k] + p);
                 KEEP(x[k]);
             }
             UNROLLED for (int o = 0; o < O; o++) {
@@ -342,7 +367,7 @@ INLINE void add_group(const int O, const int K, const group_grad_view *given,
             vec x[GROUPED_TAPS];
             /* Zero times what lies beyond the row could be NaN. */
             UNROLLED for (int k = 0; k < K; k++) {
-                x[k] = first_lanes(load(at + whole + column[k]), rest);
+                x[k] = first_lanes(load(under[k] + whole), rest);
                 KEEP(x[k]);
             }
             UNROLLED for (int o = 0; o < O; o++) {
@@ -395,11 +420,12 @@ static void fill_gradients(const convcore_grouped *g, ptrdiff_t c0, ptrdiff_t ch
                            float *lines, ptrdiff_t line_channel, ptrdiff_t segment)
 {
     const ptrdiff_t made = g->groups * g->o, out = g->direct.column.out;
-    const ptrdiff_t outputs = g->direct.row.out * out;
+    const ptrdiff_t y_channel = g->direct.depth.out * g->direct.row.out * out;
     for (ptrdiff_t j = j0; j < j1; j++, lines += segment) {
         if (!g->direct.channels_last) {
             for (ptrdiff_t c = 0; c < channels; c++)
-                copy_line(image + (c0 + c) * outputs + j * out, out, end, lines + c * line_channel);
+                copy_line(image + (c0 + c) * y_channel + j * out, out, end,
+                          lines + c * line_channel);
             continue;
         }
         for (ptrdiff_t c = 0; c < channels; c += LANES)
@@ -414,40 +440,49 @@ static void fill_gradients(const convcore_grouped *g, ptrdiff_t c0, ptrdiff_t ch
 }
 
 /* Add to sums (groups, o, c, taps, LANES) of groups g0 to g1 the products of rows j0 to j1 of one
- * image's gradients with the inputs under them.
+ * slice's gradients with the inputs under them.
  *
  * scratch: halos of g1 - g0 groups, then lines of their gradients. */
-static void grouped_gradient(const convcore_grouped *g, ptrdiff_t image, ptrdiff_t g0,
+static void grouped_gradient(const convcore_grouped *g, ptrdiff_t slice, ptrdiff_t g0,
                              ptrdiff_t g1, ptrdiff_t j0, ptrdiff_t j1, const float *x,
                              const float *gy, float *sums, float *scratch)
 {
     const convcore_direct *d = &g->direct;
-    const convcore_direct_axis *row = &d->row, *column = &d->column;
+    const convcore_direct_axis *row = &d->row, *column = &d->column, *depth = &d->depth;
     const ptrdiff_t pixels = row->size * column->size, outputs = row->out * column->out;
     const ptrdiff_t made = g->groups * g->o, block = min_of(d->rows, j1 - j0);
-    const plane_shape s = shape_plane(column);
+    plane_shape s;
+    shape_plane(column, &s);
     const ptrdiff_t plane = reach(row, block) * s.pitch + LANES, segment = line_segment(column);
     const ptrdiff_t line_channel = block * segment + LANES;
-    const float *end = x + d->size, *g_end = gy + d->size / d->channels / pixels * outputs * made;
+    const slice_view z = view_slice(depth, slice);
+    const ptrdiff_t x_slice = slice_step(d, d->channels, pixels);
+    const float *end = x + d->size;
+    const float *g_end = gy + d->size / (d->channels * depth->size * pixels) * made * depth->out * outputs;
     float *lines = scratch + (g1 - g0) * g->c * plane;
-    x += image * d->channels * pixels;
-    gy += image * made * outputs;
+    x += z.image * d->channels * depth->size * pixels + z.input * x_slice;
+    gy += z.image * made * depth->out * outputs + z.output * slice_step(d, made, outputs);
     clear(scratch, (g1 - g0) * (g->c * plane + g->o * line_channel));
     for (ptrdiff_t j = j0; j < j1; j += block) {
         const ptrdiff_t stop = min_of(j1, j + block);
-        fill_planes(d, &s, g0 * g->c, (g1 - g0) * g->c, j, stop, x, end, scratch, plane);
-        fill_gradients(g, g0 * g->o, (g1 - g0) * g->o, j, stop, gy, g_end, lines, line_channel,
-                       segment);
-        for (ptrdiff_t i = 0; i < (g1 - g0) * g->c; i++)
-            for (ptrdiff_t t = 0; t < row->begin[1]; t++) {
-                group_grad_view v = {
-                    scratch + i * plane + (row->offset[t] - row->low) * s.pitch, s.pitch,
-                    lines + i / g->c * g->o * line_channel, line_channel, segment, stop - j,
-                    column->out, row->stride * s.pitch,
-                    sums + ((i / g->c * g->o * g->c + i % g->c) * d->taps + t * d->kernel_columns) * LANES,
-                    g->c * d->taps * LANES};
-                add_channels(g, v, s.column);
-            }
+        for (ptrdiff_t t = 0; t < z.count; t++) {
+            fill_planes(d, &s, g0 * g->c, (g1 - g0) * g->c, j, stop, x + t * depth->step * x_slice,
+                        end, scratch, plane);
+            if (t == 0)
+                fill_gradients(g, g0 * g->o, (g1 - g0) * g->o, j, stop, gy, g_end, lines,
+                               line_channel, segment);
+            for (ptrdiff_t i = 0; i < (g1 - g0) * g->c; i++)
+                for (ptrdiff_t k = 0; k < n_taps(row, 0); k++) {
+                    const ptrdiff_t sum = (i / g->c * g->o * g->c + i % g->c) * d->taps
+                                          + (z.tap + t) * d->kernel_plane + k * d->kernel_columns;
+                    group_grad_view v = {
+                        scratch + i * plane + (offset_of(row, 0, k) - row->low) * s.pitch, s.pitch,
+                        lines + i / g->c * g->o * line_channel, line_channel, segment, stop - j,
+                        column->out, row->stride * s.pitch, sums + sum * LANES,
+                        g->c * d->taps * LANES};
+                    add_channels(g, v, s.column);
+                }
+        }
     }
 }
 

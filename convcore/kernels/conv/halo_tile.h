@@ -154,6 +154,80 @@ INLINE ptrdiff_t reach(const convcore_direct_axis *axis, ptrdiff_t outputs)
     return (outputs - 1) * axis->stride + axis->span;
 }
 
+/* Taps of one phase; where its tap i reads from output 0 on; and which tap of the kernel it is. */
+INLINE ptrdiff_t n_taps(const convcore_direct_axis *axis, ptrdiff_t phase)
+{
+    return axis->begin[phase + 1] - axis->begin[phase];
+}
+
+INLINE ptrdiff_t offset_of(const convcore_direct_axis *axis, ptrdiff_t phase, ptrdiff_t i)
+{
+    return axis->first[phase] + i * axis->step;
+}
+
+INLINE ptrdiff_t tap_of(const convcore_direct_axis *axis, ptrdiff_t phase, ptrdiff_t i)
+{
+    return axis->tap[phase] + i * axis->tap_step;
+}
+
+/* A range of taps of one phase, or of outputs. */
+typedef struct {
+    ptrdiff_t begin, end;
+} range;
+
+/* Those of `count` places, `step` apart from `at` on, that may lie in [0, size) when they are moved
+ * by 0 to `moved`. */
+INLINE range places_within(ptrdiff_t at, ptrdiff_t step, ptrdiff_t count, ptrdiff_t moved,
+                           ptrdiff_t size)
+{
+    range seen;
+    seen.begin = at + moved < 0 ? min_of(count, (step - 1 - at - moved) / step) : 0;
+    seen.end = at < size ? min_of(count, (size - 1 - at) / step + 1) : 0;
+    seen.end = max_of(seen.begin, seen.end);
+    return seen;
+}
+
+/* Kernels of more taps than this leave out those that fall on padding alone. */
+#define MOST_UNTRIMMED 8
+
+/* The taps of a phase that `outputs` outputs from j on see. */
+INLINE range taps_seen(const convcore_direct_axis *axis, ptrdiff_t phase, ptrdiff_t j,
+                       ptrdiff_t outputs)
+{
+    const ptrdiff_t count = n_taps(axis, phase);
+    if (count <= MOST_UNTRIMMED) return (range){0, count};
+    return places_within(j * axis->stride + axis->first[phase], axis->step, count,
+                         (outputs - 1) * axis->stride, axis->size);
+}
+
+/* One slice of outputs, and the slices of inputs under it, `step` apart. */
+typedef struct {
+    ptrdiff_t image;
+    ptrdiff_t output;            /* its number in the image */
+    ptrdiff_t input;             /* the first input's */
+    ptrdiff_t count;             /* of inputs */
+    ptrdiff_t phase;
+    ptrdiff_t tap;               /* of the phase, over the first of them */
+} slice_view;
+
+INLINE slice_view view_slice(const convcore_direct_axis *depth, ptrdiff_t slice)
+{
+    slice_view s = {.image = slice / depth->out, .output = slice % depth->out};
+    s.phase = s.output % depth->phases;
+    const ptrdiff_t at = s.output / depth->phases * depth->stride + depth->first[s.phase];
+    const range seen = places_within(at, depth->step, n_taps(depth, s.phase), 0, depth->size);
+    s.tap = seen.begin;
+    s.count = seen.end - seen.begin;
+    s.input = s.count > 0 ? at + s.tap * depth->step : 0;
+    return s;
+}
+
+/* Floats from a slice of an image to the next. */
+INLINE ptrdiff_t slice_step(const convcore_direct *d, ptrdiff_t channels, ptrdiff_t pixels)
+{
+    return d->channels_last ? channels * pixels : pixels;
+}
+
 /* Which inputs of an axis a halo holds: `count` from `first` on, at place `at`. */
 typedef struct {
     ptrdiff_t first, count, at;
@@ -177,18 +251,17 @@ typedef struct {
     ptrdiff_t column[CONVCORE_MAX_TAPS];     /* where each tap reads */
 } plane_shape;
 
-INLINE plane_shape shape_plane(const convcore_direct_axis *axis)
+INLINE void shape_plane(const convcore_direct_axis *axis, plane_shape *s)
 {
-    plane_shape s;
     ptrdiff_t places = reach(axis, outputs_of(axis, 0));
-    s.segment = ((places + axis->stride - 1) / axis->stride + 2 * LANES - 1) / LANES * LANES;
-    s.pitch = axis->stride * s.segment;
-    s.columns = inputs_of(axis, axis->low, places);
-    for (ptrdiff_t i = 0; i < axis->begin[axis->phases]; i++) {
-        ptrdiff_t q = axis->offset[i] - axis->low;
-        s.column[i] = q % axis->stride * s.segment + q / axis->stride;
-    }
-    return s;
+    s->segment = ((places + axis->stride - 1) / axis->stride + 2 * LANES - 1) / LANES * LANES;
+    s->pitch = axis->stride * s->segment;
+    s->columns = inputs_of(axis, axis->low, places);
+    for (ptrdiff_t b = 0; b < axis->phases; b++)
+        for (ptrdiff_t i = 0; i < n_taps(axis, b); i++) {
+            ptrdiff_t q = offset_of(axis, b, i) - axis->low;
+            s->column[axis->begin[b] + i] = q % axis->stride * s->segment + q / axis->stride;
+        }
 }
 
 /* Copy the rows that outputs j0 to j1 of each phase see of one channel, to a halo whose padding
@@ -219,16 +292,15 @@ typedef struct {
     ptrdiff_t column[CONVCORE_MAX_TAPS];     /* where each tap reads */
 } channel_shape;
 
-INLINE channel_shape shape_channels(const convcore_direct_axis *axis, ptrdiff_t channels)
+INLINE void shape_channels(const convcore_direct_axis *axis, ptrdiff_t channels, channel_shape *s)
 {
-    channel_shape s;
     ptrdiff_t places = reach(axis, outputs_of(axis, 0));
-    s.width = (channels + LANES - 1) / LANES * LANES;
-    s.pitch = places * s.width;
-    s.columns = inputs_of(axis, axis->low, places);
-    for (ptrdiff_t i = 0; i < axis->begin[axis->phases]; i++)
-        s.column[i] = (axis->offset[i] - axis->low) * s.width;
-    return s;
+    s->width = (channels + LANES - 1) / LANES * LANES;
+    s->pitch = places * s->width;
+    s->columns = inputs_of(axis, axis->low, places);
+    for (ptrdiff_t b = 0; b < axis->phases; b++)
+        for (ptrdiff_t i = 0; i < n_taps(axis, b); i++)
+            s->column[axis->begin[b] + i] = (offset_of(axis, b, i) - axis->low) * s->width;
 }
 
 /* As fill_plane, of some channels of an image. */

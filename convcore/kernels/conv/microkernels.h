@@ -110,9 +110,9 @@ typedef struct {
 } convcore_few_channels;
 
 /* How the outputs of a pass look at its inputs along one axis.  Output phase + phases * j is a sum
- * over i in [begin[phase], begin[phase + 1]) of input j * stride + offset[i] under the kernel's
- * tap[i]. */
-enum { CONVCORE_MAX_TAPS = 32, CONVCORE_MAX_PHASES = 8 };
+ * over i in [0, begin[phase + 1] - begin[phase]) of input j * stride + first[phase] + i * step under
+ * the kernel's tap[phase] + i * tap_step. */
+enum { CONVCORE_MAX_TAPS = 1024, CONVCORE_MAX_PHASES = 8 };
 
 typedef struct {
     ptrdiff_t size;              /* inputs */
@@ -122,22 +122,28 @@ typedef struct {
     ptrdiff_t low;               /* the least offset */
     ptrdiff_t span;              /* offsets from the least to the greatest, both included */
     ptrdiff_t begin[CONVCORE_MAX_PHASES + 1];
-    ptrdiff_t offset[CONVCORE_MAX_TAPS];
-    ptrdiff_t tap[CONVCORE_MAX_TAPS];
+    ptrdiff_t first[CONVCORE_MAX_PHASES];
+    ptrdiff_t tap[CONVCORE_MAX_PHASES];
+    ptrdiff_t step;
+    ptrdiff_t tap_step;
 } convcore_direct_axis;
 
 /* A depthwise or grouped pass, on arrays that are dense in one memory format.
  *
- * specialisation: 10 K + S for a K x K kernel of stride S without dilation; -(10 K + 2) for the
- * input gradient of one of stride 2 with K / 2 zeros before both axes; 0 for all others. */
+ * An image is a stack of slices, of which an image of two axes has one; slices are numbered through
+ * all images.  specialisation: 10 K + S for a K x K kernel of stride S without dilation; -(10 K + 2)
+ * for the input gradient of one of stride 2 with K / 2 zeros before both axes; 0 for all others, and
+ * where the kernel has more than one slice, or the depth is padded. */
 typedef struct {
+    convcore_direct_axis depth;
     convcore_direct_axis row;
     convcore_direct_axis column;
     int channels_last;
     int specialisation;
     ptrdiff_t channels;          /* of the array that is read */
     ptrdiff_t size;              /* its floats: no load passes its end */
-    ptrdiff_t kernel_columns;    /* tap (i, j) is number i * kernel_columns + j */
+    ptrdiff_t kernel_columns;    /* tap (t, i, k) is number t * kernel_plane + i * kernel_columns + k */
+    ptrdiff_t kernel_plane;
     ptrdiff_t taps;
     ptrdiff_t rows;              /* rows of outputs of each phase that are made at a time */
     int narrow;                  /* both arrays are bfloat16: channels_last with a specialisation */
@@ -187,16 +193,16 @@ typedef struct {
     convcore_winograd winograd[4];   /* F(2, 3), F(4, 3), F(3, 2), F(2, 5) on both axes */
     convcore_indirect indirect;
     convcore_few_channels few;
-    void (*depthwise)(const convcore_direct *d, ptrdiff_t image, ptrdiff_t c0, ptrdiff_t c1,
+    void (*depthwise)(const convcore_direct *d, ptrdiff_t slice, ptrdiff_t c0, ptrdiff_t c1,
                       ptrdiff_t j0, ptrdiff_t j1, const float *x, const float *w, float *y,
                       const convcore_epilogue *e, float *scratch);
-    void (*depthwise_gradient)(const convcore_direct *d, ptrdiff_t image, ptrdiff_t c0,
+    void (*depthwise_gradient)(const convcore_direct *d, ptrdiff_t slice, ptrdiff_t c0,
                                ptrdiff_t c1, ptrdiff_t j0, ptrdiff_t j1, const float *x,
                                const float *gy, float *sums, float *scratch);
-    void (*grouped)(const convcore_grouped *g, ptrdiff_t image, ptrdiff_t g0, ptrdiff_t g1,
+    void (*grouped)(const convcore_grouped *g, ptrdiff_t slice, ptrdiff_t g0, ptrdiff_t g1,
                     ptrdiff_t j0, ptrdiff_t j1, const float *x, const float *w, float *y,
                     const convcore_epilogue *e, float *scratch);
-    void (*grouped_gradient)(const convcore_grouped *g, ptrdiff_t image, ptrdiff_t g0,
+    void (*grouped_gradient)(const convcore_grouped *g, ptrdiff_t slice, ptrdiff_t g0,
                              ptrdiff_t g1, ptrdiff_t j0, ptrdiff_t j1, const float *x,
                              const float *gy, float *sums, float *scratch);
     void (*sum_lanes)(const float *v, ptrdiff_t count, float *out);

@@ -14,6 +14,7 @@ from convcore.engine.conv.algorithms.direct import (
     cannot_read,
     channel_floats,
     direct_fields,
+    halo_slices,
     is_dense,
     phase_rows,
     plane_floats,
@@ -104,6 +105,8 @@ class _Cut:
         self.lanes = _isa.lanes()
         self.units = -(-g.c_in // self.lanes) if self.last else g.c_in
         self.rows = phase_rows(self.fields["row"])
+        self.slices = g.n * self.fields["depth"]["out"]
+        self.halo_slices = halo_slices(problem, self.fields)
         # Outputs of one unit on one row of each phase.
         row, column = self.fields["row"], self.fields["column"]
         self.row_outputs = row["phases"] * column["out"] * (self.lanes if self.last else 1)
@@ -133,8 +136,9 @@ class _Cut:
     def _floats(self, rows: int) -> int:
         rows = min(rows, self.rows)
         if self.last:
-            return channel_floats(self.fields, rows, self.unit_block * self.lanes)
-        return plane_floats(self.fields, rows)
+            width = self.unit_block * self.lanes
+            return channel_floats(self.fields, self.halo_slices, rows, width)
+        return plane_floats(self.fields, self.halo_slices, rows)
 
     def plan(self, unit_block: int, row_block: int, items: int, scratch: int) -> PassPlan:
         """Return the plan of items of so many units and rows."""
@@ -171,16 +175,16 @@ def _float_correlation(problem: Problem) -> tuple[DepthwiseCorrelation, PassPlan
     if cut.last:
         unit_block = cut.unit_block
         rows = max(4, OUTPUTS // (cut.row_outputs * unit_block) // 4 * 4)
-        if g.n == 1 and unit_block == cut.units:
+        if cut.slices == 1 and unit_block == cut.units:
             # Items are pieces of one image alone: equal ones, so that threads end together.
             rows = up(share(cut.rows, rows), 4)
     else:
         plane = cut.row_outputs * cut.rows
         unit_block = share(cut.units, max(1, OUTPUTS // plane))
-        pieces = g.n * -(-cut.units // unit_block)
+        pieces = cut.slices * -(-cut.units // unit_block)
         rows = up(-(-cut.rows * pieces // ITEMS), HALO_ROWS) if pieces < ITEMS else cut.rows
     rows = min(rows, cut.rows)
-    items = g.n * -(-cut.units // unit_block) * -(-cut.rows // rows)
+    items = cut.slices * -(-cut.units // unit_block) * -(-cut.rows // rows)
     packed = cut.units * g.taps * cut.lanes if cut.last else 0
     prepacked = packed if problem.prepacked else 0
     plan = cut.plan(unit_block, rows, items, lines(cut.halo_floats))
@@ -201,12 +205,12 @@ def _float_gradient(problem: Problem) -> tuple[DepthwiseGradient, PassPlan]:
         rows = max(HALO_ROWS // 4, PIECE // vectors // HALO_ROWS * HALO_ROWS)
     rows = min(rows, cut.rows)
     blocks, size = -(-cut.units // unit_block), g.c_in * g.taps
-    runs = partials(blocks, g.n * -(-cut.rows // rows), 4 * size, items=2 * ITEMS)
+    runs = partials(blocks, cut.slices * -(-cut.rows // rows), 4 * size, items=2 * ITEMS)
     sums = lines(unit_block * unit)
     plan = cut.plan(unit_block, rows, runs * blocks, 2 * sums + lines(cut.halo_floats))
     plan = plan._replace(shared=lines(runs * size) if runs > 1 else 0, partials=runs)
     job = cut.job(plan, unit_block, rows)
-    return DepthwiseGradient(job | {"job": job, "n": g.n, "sums": sums}), plan
+    return DepthwiseGradient(job | {"job": job, "slices": cut.slices, "sums": sums}), plan
 
 
 # ---- the general kernel ----

@@ -5,6 +5,9 @@ Field names are those of convcore_direct_axis and convcore_direct in kernels/con
 
 from __future__ import annotations
 
+import itertools
+import math
+
 from convcore.engine.conv.algorithms.blocks import up
 from convcore.engine.conv.algorithms.problem import INPUT_GRAD, WEIGHT_GRAD, Problem, dense_problem
 from convcore.engine.conv.stride_phases import axis_phases
@@ -24,8 +27,6 @@ def cannot_read(problem: Problem) -> str | None:
     if problem.dtype.char != "f":
         return "not float32"
     axes = three(g.axes)
-    if axes[0] != Axis(1, 1):
-        return "three spatial axes"
     if 0 in g.input_shape or g.n * g.pixels <= 0:
         return "an empty array"
     if max(a.kernel for a in axes) > KERNEL:
@@ -53,21 +54,31 @@ def direct_fields(problem: Problem, rotate: bool, rows: int) -> Fields:
     """Return the fields of a Direct; rotate: number the taps of a kernel rotated by 180 degrees."""
     g = problem.geometry
     transposed = problem.pass_name == INPUT_GRAD
-    row, column = three(g.axes)[1:]
+    depth, row, column = three(g.axes)
     channels = g.c_out if transposed else g.c_in
-    axes = [_gradient_axis(a, rotate) if transposed else _axis(a) for a in (row, column)]
+    axes = [_gradient_axis(a, rotate) if transposed else _axis(a) for a in (depth, row, column)]
+    # A weight gradient adds up one tap of the depth at a time.
+    flat = problem.pass_name == WEIGHT_GRAD or _is_flat(depth, transposed)
     return {
-        "row": axes[0],
-        "column": axes[1],
+        "depth": axes[0],
+        "row": axes[1],
+        "column": axes[2],
         "channels_last": problem.channels_last,
-        "specialisation": _specialisation(row, column, transposed),
+        "specialisation": _specialisation(row, column, transposed) if flat else 0,
         "channels": channels,
-        "size": g.n * channels * axes[0]["size"] * axes[1]["size"],
+        "size": g.n * channels * math.prod(axis["size"] for axis in axes),
         "kernel_columns": column.kernel,
+        "kernel_plane": row.kernel * column.kernel,
         "taps": g.taps,
         "rows": rows,
         "narrow": problem.narrow_left,
     }
+
+
+def _is_flat(depth: Axis, transposed: bool) -> bool:
+    """Return whether each slice of outputs sees just one slice of inputs."""
+    padded = depth.before or depth.after
+    return depth.kernel == 1 and not padded and not (transposed and depth.stride > 1)
 
 
 def _specialisation(row: Axis, column: Axis, transposed: bool) -> int:
@@ -85,38 +96,39 @@ def _specialisation(row: Axis, column: Axis, transposed: bool) -> int:
 
 def _axis(axis: Axis) -> Fields:
     """Return the fields of a forward pass's axis."""
-    taps = range(axis.kernel)
-    return _filled(
-        axis.size, axis.out, axis.stride, [[(k * axis.dilation - axis.before, k) for k in taps]]
-    )
+    phase = (-axis.before, 0, axis.kernel)
+    return _filled(axis.size, axis.out, axis.stride, [phase], axis.dilation, 1)
 
 
 def _gradient_axis(axis: Axis, rotate: bool) -> Fields:
     """Return the fields of an input gradient's axis: a phase for each remainder of the stride."""
-    phases: list[list[tuple[int, int]]] = [[] for _ in range(axis.stride)]
-    for phase in axis_phases(axis):
-        for t in range(phase.taps):
-            tap = phase.tap - t * phase.period
-            number = axis.kernel - 1 - tap if rotate else tap
-            phases[phase.start].append((phase.first + t * phase.step, number))
-    return _filled(axis.out, axis.size, 1, phases)
+    found = axis_phases(axis)
+    phases = [(p.first, axis.kernel - 1 - p.tap if rotate else p.tap, p.taps) for p in found]
+    phases += [(0, 0, 0)] * (axis.stride - len(found))
+    period = found[0].period
+    return _filled(axis.out, axis.size, 1, phases, found[0].step, period if rotate else -period)
 
 
-def _filled(size: int, out: int, stride: int, phases: list[list[tuple[int, int]]]) -> Fields:
-    """Return the fields of an axis from the (offset, tap) of each phase."""
-    taps = [tap for phase in phases for tap in phase]
-    offsets = [offset for offset, _ in taps] or [0]
-    begin = [sum(map(len, phases[:i])) for i in range(len(phases) + 1)]
+def _filled(
+    size: int, out: int, stride: int, phases: list[tuple[int, int, int]], step: int, tap_step: int
+) -> Fields:
+    """Return the fields of an axis from the first offset, first tap and taps of each phase."""
+    ends = [(first, first + (taps - 1) * step) for first, _, taps in phases if taps] or [(0, 0)]
+    low = min(first for first, _ in ends)
+    rest = [0] * (PHASES - len(phases))
+    begin = [sum(taps for *_, taps in phases[:i]) for i in range(len(phases) + 1)]
     return {
         "size": size,
         "out": out,
         "stride": stride,
         "phases": len(phases),
-        "low": min(offsets),
-        "span": max(offsets) - min(offsets) + 1,
-        "begin": begin + [len(taps)] * (PHASES + 1 - len(begin)),
-        "offset": offsets[: len(taps)] + [0] * (KERNEL - len(taps)),
-        "tap": [tap for _, tap in taps] + [0] * (KERNEL - len(taps)),
+        "low": low,
+        "span": max(last for _, last in ends) - low + 1,
+        "begin": begin + [begin[-1]] * len(rest),
+        "first": [first for first, *_ in phases] + rest,
+        "tap": [tap for _, tap, _ in phases] + rest,
+        "step": step,
+        "tap_step": tap_step,
     }
 
 
@@ -132,12 +144,19 @@ def phase_rows(fields: Fields) -> int:
     return -(-fields["out"] // fields["phases"])
 
 
+def halo_slices(problem: Problem, fields: Fields) -> int:
+    """Return the most slices of a halo tile: those that a slice of outputs sees."""
+    if problem.pass_name == WEIGHT_GRAD:
+        return 1
+    return max(end - start for start, end in itertools.pairwise(fields["depth"]["begin"]))
+
+
 def places(axis: Fields, outputs: int) -> int:
     """Return the inputs that so many outputs of each phase see, with those between them."""
     return (outputs - 1) * axis["stride"] + axis["span"]
 
 
-def plane_floats(fields: Fields, rows: int) -> int:
+def plane_floats(fields: Fields, slices: int, rows: int) -> int:
     """Return the floats of the halo tiles of one channel for `rows` rows of each phase.
 
     They are `fill_plane`'s halo tile and the lines that `merge_line` interleaves: halo_tile.h.
@@ -145,10 +164,11 @@ def plane_floats(fields: Fields, rows: int) -> int:
     lanes, row, column = _isa.lanes(), fields["row"], fields["column"]
     columns = phase_rows(column)
     lines = rows * column["phases"] * up(columns + lanes, lanes) if column["phases"] > 1 else 0
-    return places(row, rows) * segment_floats(column) + lanes + lines
+    return slices * places(row, rows) * segment_floats(column) + lanes + lines
 
 
-def channel_floats(fields: Fields, rows: int, width: int) -> int:
+def channel_floats(fields: Fields, slices: int, rows: int, width: int) -> int:
     """Return the floats of a halo tile of `width` channels side by side."""
     column = fields["column"]
-    return places(fields["row"], rows) * places(column, phase_rows(column)) * width + _isa.lanes()
+    line = places(column, phase_rows(column)) * width
+    return slices * places(fields["row"], rows) * line + _isa.lanes()

@@ -11,6 +11,7 @@ from convcore.engine.conv.algorithms.blocks import ITEMS, lines, partials, share
 from convcore.engine.conv.algorithms.direct import (
     cannot_read,
     direct_fields,
+    halo_slices,
     phase_rows,
     places,
     segment_floats,
@@ -95,7 +96,9 @@ class _Cut:
         self.c, self.o = problem.reduction_channels, problem.output_channels
         self.fields = direct_fields(problem, False, HALO_ROWS)
         self.rows = phase_rows(self.fields["row"])
-        work = g.pixels * g.columns * problem.o
+        depth = self.fields["depth"]["out"]
+        self.slices = g.n * depth
+        work = max(1, g.pixels // depth * g.columns * problem.o)
         # channels_last is transposed by whole vectors of channels.
         whole = -(-_isa.lanes() // min(self.c, self.o)) if problem.channels_last else 1
         self.group_block = share(g.groups, max(whole, WORK // work))
@@ -110,7 +113,8 @@ class _Cut:
     def floats(self, rows: int) -> int:
         """Return the floats of a halo tile of so many rows, and of the lines beside it."""
         lanes, row, column = _isa.lanes(), self.fields["row"], self.fields["column"]
-        plane = places(row, rows) * segment_floats(column) + lanes
+        slices = halo_slices(self.problem, self.fields)
+        plane = slices * places(row, rows) * segment_floats(column) + lanes
         line = rows * column["phases"] * up(phase_rows(column), lanes) + lanes
         return self.group_block * (self.c * plane + self.o * line)
 
@@ -134,7 +138,7 @@ class _Cut:
     def job(self, plan: PassPlan, row_block: int, weight: tuple[int, ...]) -> Fields:
         """Return the fields of a Job; weight: the strides of w or gw."""
         g = self.geometry
-        s_o, s_c, _, s_row, s_column = weight
+        s_o, s_c, s_slice, s_row, s_column = weight
         if self.problem.pass_name == INPUT_GRAD:
             s_o, s_c = s_c, s_o
         return self.problem.job(plan) | {
@@ -147,6 +151,7 @@ class _Cut:
             "w_group": self.problem.o * weight[0],
             "w_o": s_o,
             "w_c": s_c,
+            "w_slice": s_slice,
             "w_row": s_row,
             "w_column": s_column,
         }
@@ -155,7 +160,7 @@ class _Cut:
 def _correlation(problem: Problem) -> tuple[GroupedCorrelation, PassPlan]:
     g, cut = problem.geometry, _Cut(problem)
     blocks = -(-g.groups // cut.group_block)
-    pieces, height = g.n * blocks, cut.fields["rows"]
+    pieces, height = cut.slices * blocks, cut.fields["rows"]
     rows = up(-(-cut.rows * pieces // ITEMS), height) if pieces < ITEMS else cut.rows
     rows = min(rows, cut.rows)
     items = pieces * -(-cut.rows // rows)
@@ -167,14 +172,14 @@ def _gradient(problem: Problem) -> tuple[GroupedGradient, PassPlan]:
     g, cut = problem.geometry, _Cut(problem)
     rows, blocks = cut.fields["rows"], -(-g.groups // cut.group_block)
     size = g.c_out * g.columns
-    runs = partials(blocks, g.n * -(-cut.rows // rows), 4 * size, items=2 * ITEMS)
+    runs = partials(blocks, cut.slices * -(-cut.rows // rows), 4 * size, items=2 * ITEMS)
     scratch = 2 * cut.sums + lines(cut.floats(rows))
     plan = cut.plan(rows, runs * blocks, lines(runs * size), scratch)._replace(partials=runs)
     job = cut.job(plan, rows, problem.output.strides)
     fields = {
         "job": job,
         "row": size // g.groups,
-        "n": g.n,
+        "slices": cut.slices,
         "sums": cut.sums,
         "piece": PIECE,
         "row_vectors": -(-cut.fields["column"]["out"] // _isa.lanes()),

@@ -23,6 +23,23 @@ GROUPS = [(n, 1, 1) for n in (2, 5, 16, 19, 32, 40)]
 FORMS = [(3, 1, 1), (3, 2, 1), (5, 1, 2), (5, 2, 2), (7, 1, 3), (3, 1, 0), (3, 2, 0), (4, 3, 2)]
 # Rows shorter than a vector, of whole vectors, and with every awkward rest.
 WIDTHS = (1, 2, 5, 7, 8, 9, 14, 15, 16, 17, 18, 28, 31, 32, 33, 34, 49)
+# Sizes, kernel, stride and padding: slices that see one, several and no slices; long windows, whose
+# taps fall on padding alone in part; and lines.
+SHAPES = [
+    ((5, 9, 17), (3, 3, 3), 1, 1),
+    ((6, 7, 8), (5, 3, 3), 1, (2, 1, 1)),
+    ((4, 9, 18), (1, 5, 5), 1, (0, 2, 2)),
+    ((5, 11, 11), (3, 3, 3), 2, 1),
+    ((5, 9, 17), (3, 3, 3), (1, 2, 2), 1),
+    ((4, 8, 20), (1, 3, 3), (2, 1, 1), (0, 1, 1)),
+    ((2, 6, 6), (2, 3, 3), 1, (4, 1, 1)),
+    ((14, 15), (51, 5), 1, (25, 2)),
+    ((7, 28), (5, 51), 1, (2, 25)),
+    ((9, 30), (3, 21), 2, (1, 10)),
+    ((33,), (3,), 1, 1),
+    ((100,), (70,), 1, 35),
+    ((100,), (11,), 3, 5),
+]
 
 
 def layer(kernel, stride, padding, channels, height, width, n=2):
@@ -75,6 +92,36 @@ def test_depthwise_bits_do_not_depend_on_threads(
     check_threads(
         layer(kernel, stride, padding, 40, 63, 61, n=3 * stride), rng, channels_last, threads
     )
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize(("size", "kernel", "stride", "padding"), SHAPES)
+def test_depthwise_of_any_rank_and_length_is_direct_and_right(
+    rng, threads, size, kernel, stride, padding, channels_last
+):
+    for channels in (3, 37):
+        layer = {
+            "input": (2, channels, *size),
+            "weight": (channels, 1, *kernel),
+            "steps": {"stride": stride, "padding": padding, "groups": channels},
+        }
+        g = engine.make_geometry(layer["input"], layer["weight"], **layer["steps"])
+        plan = engine.plan_conv(g, "float32", channels_last)
+        for one in (plan.forward, plan.input_grad, plan.weight_grad):
+            assert (one.algorithm, one.patches) == ("depthwise", 0)
+        check_integers(layer, rng, channels_last)
+        check_nan(layer, rng, channels_last)
+        check_threads(layer, rng, channels_last, threads)
+
+
+def test_depthwise_long_windows_of_one_sign_stay_accurate(rng):
+    x = rng.random((1, 3, 1200), np.float32)
+    w = rng.random((3, 1, 600), np.float32)
+    y = engine.conv_forward(x, w, groups=3)
+    exact = [
+        np.correlate(a.astype(float), b[0].astype(float)) for a, b in zip(x[0], w, strict=True)
+    ]
+    assert np.abs(y[0] - exact).max() < MOST_EPS * 2**-23 * np.max(exact)
 
 
 @pytest.mark.parametrize("channels_last", [False, True])

@@ -78,6 +78,33 @@ def test_grouped_bits_do_not_depend_on_threads(
 
 
 @pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "padding"),
+    [
+        ((5, 9, 17), (3, 3, 3), 1, 1),
+        ((5, 11, 11), (3, 3, 3), 2, 1),
+        ((6, 7, 8), (2, 3, 5), (2, 1, 1), (1, 1, 2)),
+        ((2, 6, 6), (2, 3, 3), 1, (4, 1, 1)),
+        ((50,), (9,), 1, 4),
+    ],
+)
+def test_grouped_of_any_rank_is_direct_and_right(
+    rng, threads, size, kernel, stride, padding, channels_last
+):
+    for number, c, o in ((6, 4, 4), (3, 2, 5)):
+        layer = {
+            "input": (2, number * c, *size),
+            "weight": (number * o, c, *kernel),
+            "steps": {"stride": stride, "padding": padding, "groups": number},
+        }
+        with backends.conv.flags(algorithm="grouped"):
+            assert set(chosen(layer, channels_last).values()) == {"grouped"}
+            check_integers(layer, rng, channels_last)
+            check_nan(layer, rng, channels_last)
+            check_threads(layer, rng, channels_last, threads)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
 def test_grouped_leaves_wide_groups_and_single_taps_to_a_gemm(channels_last):
     few = chosen(layer(3, 1, 1, (8, 4, 4), 28, 28), channels_last)
     assert set(few.values()) == {"grouped"}
