@@ -438,7 +438,7 @@ cdef void block_item(
             else:
                 microkernels().indirect.product(
                     class_count(r, c, q0, q1), o, phase.taps[c], k,
-                    table + taps_before * r.pitch, r.pitch, 0 if r.packed else c0,
+                    table + taps_before * r.pitch, r.pitch, scratch, 0 if r.packed else c0,
                     b, phase.taps[c] * k * microkernels().panel, out + c * r.pitch,
                     NULL if narrow == NULL else narrow + c * r.pitch, 0,
                     c0 > 0 or epilogue.add, NULL if plain or c1 < job.c else &ending,

@@ -92,7 +92,7 @@ cdef void add_block(
             continue
         microkernels().indirect.gradient(
             o, width, pixels, gradients, job.gy.pixel,
-            table + t * job.x.pitch, 0, sums + (t - t0) * job.sum_row, row, not first,
+            table + t * job.x.pitch, scratch, 0, sums + (t - t0) * job.sum_row, row, not first,
         )
 
 

@@ -91,18 +91,33 @@ INLINE void add_to_output(const int R, const int W, vec sums[TALLEST][WIDTH], pt
         }
 }
 
+/* Terms of a tap from which it pays to look whether all rows of a tile are padding under it. */
+enum { LEAST_SKIPPED = 32 };
+
+/* Whether all rows of a tile are `zeros`; never where these are NULL. */
+INLINE int are_zeros(const int R, const float *const *rows, const float *zeros)
+{
+    int zero = zeros != NULL;
+    UNROLLED for (int i = 0; i < R; i++) zero &= rows[i] == zeros;
+    return zero;
+}
+
 /* out (R, n) = or += patches (R, taps * k) @ b (taps * k, W vectors); R and W are constants.
  * The totals of chains wait in the output: beside the sums there are no registers for them. */
 INLINE void indirect_tile(const int R, const int W, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t k,
-                          const float *const *rows, ptrdiff_t pitch, ptrdiff_t first,
-                          const float *b, float *const *out, ptrdiff_t column, int add,
-                          const convcore_epilogue *e, panel_ahead *ahead)
+                          const float *const *rows, ptrdiff_t pitch, const float *zeros,
+                          ptrdiff_t first, const float *b, float *const *out, ptrdiff_t column,
+                          int add, const convcore_epilogue *e, panel_ahead *ahead)
 {
     const ptrdiff_t some = n - (W - 1) * LANES;
     ptrdiff_t left = LONGEST_CHAIN, lines = ahead->lines;
     vec sums[TALLEST][WIDTH];
     UNROLLED for (int i = 0; i < R; i++) UNROLLED for (int j = 0; j < W; j++) sums[i][j] = (vec){0};
     for (ptrdiff_t t = 0; t < taps; t++, rows += pitch) {
+        if (are_zeros(R, rows, zeros)) {
+            b += k * W * LANES;
+            continue;
+        }
         const float *a[TALLEST];
         UNROLLED for (int i = 0; i < R; i++) a[i] = rows[i] + first;
         for (ptrdiff_t l = 0; l < k;) {
@@ -157,18 +172,18 @@ static NOINLINE void narrow_pixels(ptrdiff_t rows, ptrdiff_t n, float *const *ou
 #define TILE(R)                                                                                \
     {                                                                                          \
         if (narrow && add) widen_pixels(R, n, narrow + i, column, out + i);                    \
-        indirect_tile(R, W, n, taps, k, rows + i, pitch, first, b, out + i, column, add, early, \
-                      &ahead);                                                             \
+        indirect_tile(R, W, n, taps, k, rows + i, pitch, zeros, first, b, out + i, column, add, \
+                      early, &ahead);                                                      \
         if (leaky) finish_pixels(R, n, out + i, column, e);                                    \
         if (narrow) narrow_pixels(R, n, out + i, column, narrow + i);                          \
     }
 
 /* The same of m rows. */
 INLINE void indirect_panel(const int W, ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t k,
-                           const float *const *rows, ptrdiff_t pitch, ptrdiff_t first,
-                           const float *b, float *const *out, bfloat16 *const *narrow,
-                           ptrdiff_t column, int add, const convcore_epilogue *e,
-                           const float *next)
+                           const float *const *rows, ptrdiff_t pitch, const float *zeros,
+                           ptrdiff_t first, const float *b, float *const *out,
+                           bfloat16 *const *narrow, ptrdiff_t column, int add,
+                           const convcore_epilogue *e, const float *next)
 {
     const int leaky = e && e->kind == CONVCORE_LEAKY;
     const convcore_epilogue *early = leaky ? NULL : e;
@@ -183,17 +198,19 @@ INLINE void indirect_panel(const int W, ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps
 #undef TILE
 
 #define PANEL_OF(W)                                                                            \
-    indirect_panel(W, m, min_of(n - j, W * LANES), taps, k, rows, pitch, first, b, out,        \
-                   narrow, column + j, add, e, next && j + PANEL < n ? b + panel : next)
+    indirect_panel(W, m, min_of(n - j, W * LANES), taps, k, rows, pitch,                       \
+                   k < LEAST_SKIPPED ? NULL : zeros, first, b, out, narrow, column + j, add, e, \
+                   next && j + PANEL < n ? b + panel : next)
 
 /* out[i][column + j] = or += sum over t and l of rows[t * pitch + i][first + l] * b[t, l, j], for
  * m rows and n columns.  b: panels of PANEL columns, `panel` floats from one to the next, each
- * (taps, k, PANEL); the last may have fewer whole vectors.  With `e`, the epilogue follows.  Unless
+ * (taps, k, PANEL); the last may have fewer whole vectors.  Rows that are `zeros` may be left out.
+ * With `e`, the epilogue follows.  Unless
  * it is NULL, `narrow` has the rows, in bfloat16, that are added to and written; those of `out` are
  * scratch then, of which CONVCORE_TALLEST in turn are enough. */
 static void indirect_product(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t k,
-                             const float *const *rows, ptrdiff_t pitch, ptrdiff_t first,
-                             const float *b, ptrdiff_t panel, float *const *out,
+                             const float *const *rows, ptrdiff_t pitch, const float *zeros,
+                             ptrdiff_t first, const float *b, ptrdiff_t panel, float *const *out,
                              bfloat16 *const *narrow, ptrdiff_t column, int add,
                              const convcore_epilogue *e, const float *next)
 {
@@ -207,8 +224,8 @@ static void indirect_product(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t
 
 /* c (R, W vectors) = or += a^T (R, k) @ rows (k, W vectors); R and W are constants. */
 INLINE void gradient_tile(const int R, const int W, ptrdiff_t k, const float *a, ptrdiff_t step,
-                          const float *const *rows, ptrdiff_t first, float *c, ptrdiff_t c_row,
-                          int add)
+                          const float *const *rows, const float *zeros, ptrdiff_t first, float *c,
+                          ptrdiff_t c_row, int add)
 {
     vec sums[TALLEST][WIDTH];
     UNROLLED for (int i = 0; i < R; i++)
@@ -216,6 +233,7 @@ INLINE void gradient_tile(const int R, const int W, ptrdiff_t k, const float *a,
             sums[i][j] = (vec){0};
     for (ptrdiff_t l = 0; l < k; l++, a += step) {
         const float *b = rows[l] + first;
+        if (rows[l] == zeros) continue;
         vec right[WIDTH];
         UNROLLED for (int j = 0; j < W; j++) right[j] = load(b + j * LANES);
         UNROLLED for (int i = 0; i < R; i++) {
@@ -230,11 +248,11 @@ INLINE void gradient_tile(const int R, const int W, ptrdiff_t k, const float *a,
         }
 }
 
-#define TILE(R) gradient_tile(R, W, k, a + i, step, rows, first, c + i * c_row, c_row, add)
+#define TILE(R) gradient_tile(R, W, k, a + i, step, rows, zeros, first, c + i * c_row, c_row, add)
 
 INLINE void gradient_panel(const int W, ptrdiff_t m, ptrdiff_t k, const float *a, ptrdiff_t step,
-                           const float *const *rows, ptrdiff_t first, float *c, ptrdiff_t c_row,
-                           int add)
+                           const float *const *rows, const float *zeros, ptrdiff_t first, float *c,
+                           ptrdiff_t c_row, int add)
 {
     ptrdiff_t i = 0;
     if (W < WIDTH)
@@ -245,13 +263,13 @@ INLINE void gradient_panel(const int W, ptrdiff_t m, ptrdiff_t k, const float *a
 
 #undef TILE
 
-#define PANEL_OF(W) gradient_panel(W, m, k, a, step, rows, first + j, c + j, c_row, add)
+#define PANEL_OF(W) gradient_panel(W, m, k, a, step, rows, zeros, first + j, c + j, c_row, add)
 
 /* c[i * c_row + j] = or += sum over l of a[l * step + i] * rows[l][first + j], for m rows and n
- * columns, whole vectors. */
+ * columns, whole vectors.  Rows that are `zeros` are left out. */
 static void indirect_gradient(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a,
-                              ptrdiff_t step, const float *const *rows, ptrdiff_t first, float *c,
-                              ptrdiff_t c_row, int add)
+                              ptrdiff_t step, const float *const *rows, const float *zeros,
+                              ptrdiff_t first, float *c, ptrdiff_t c_row, int add)
 {
     for (ptrdiff_t j = 0; j < n; j += PANEL)
         SWITCH_PANEL((n - j) / LANES)

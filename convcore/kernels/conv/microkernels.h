@@ -162,12 +162,13 @@ enum { CONVCORE_TALLEST = 12 };
 
 typedef struct {
     void (*product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t k,
-                    const float *const *rows, ptrdiff_t pitch, ptrdiff_t first, const float *b,
-                    ptrdiff_t panel, float *const *out, unsigned short *const *narrow,
-                    ptrdiff_t column, int add, const convcore_epilogue *e, const float *next);
+                    const float *const *rows, ptrdiff_t pitch, const float *zeros,
+                    ptrdiff_t first, const float *b, ptrdiff_t panel, float *const *out,
+                    unsigned short *const *narrow, ptrdiff_t column, int add,
+                    const convcore_epilogue *e, const float *next);
     void (*gradient)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const float *a, ptrdiff_t step,
-                     const float *const *rows, ptrdiff_t first, float *c, ptrdiff_t c_row,
-                     int add);
+                     const float *const *rows, const float *zeros, ptrdiff_t first, float *c,
+                     ptrdiff_t c_row, int add);
     void (*nhwc_of_nchw)(const float *x, ptrdiff_t channel, ptrdiff_t channels, ptrdiff_t step,
                            ptrdiff_t count, ptrdiff_t line, ptrdiff_t lines, const float *end,
                            float *out, ptrdiff_t row);

@@ -235,3 +235,22 @@ def test_large_planes_of_few_summed_channels_are_left_to_blas(summed, made, side
     assert engine.plan_conv(backward, "float32").input_grad.algorithm == algorithm
     pixels = engine.plan_conv(forward, "float32", channels_last=True)
     assert pixels.forward.algorithm == "indirect"
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_taps_on_padding_alone_are_left_out(rng, channels_last):
+    """A product with a zero of the padding would be NaN."""
+    x, w = rng.standard_normal((1, 64, 8, 8), np.float32), np.ones((64, 64, 3, 3), np.float32)
+    if channels_last:
+        x = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    steps = {"dilation": 9, "padding": 9}
+    wide, narrow = w.copy(), np.zeros_like(w)
+    wide[:, :, 0] = wide[:, :, 2] = np.inf
+    narrow[:, :, 1, 1] = 1
+    infinite = np.full_like(x, np.inf)
+    with conv.flags(algorithm="indirect"):
+        for of in (engine.conv_forward, lambda a, b, **k: engine.conv_input_grad(a, b, 8, **k)):
+            np.testing.assert_allclose(of(x, wide, **steps), of(x, narrow, **steps), atol=1e-4)
+        gw = engine.conv_weight_grad(abs(x), infinite, (3, 3), **steps)
+    assert np.isinf(gw[:, :, 1, 1]).all()
+    assert not gw[:, :, 0].any() and not gw[:, :, 2].any()
