@@ -31,7 +31,8 @@ def test_right_results_have_small_errors_and_one_digest(text):
 def test_all_algorithms_are_reached():
     grouped = "1,8,9,9,8,3,2,1,1,2 float32 contiguous/contiguous/contiguous normal 1"
     pointwise = "1,9,5,5,8,1 float32 contiguous/contiguous/contiguous normal 1"
-    cases = [parse_case(text) for text in (DENSE, DEPTHWISE, grouped, pointwise)]
+    patches = "1,3,8,12,16,8,4,4 float32 contiguous/contiguous/contiguous normal 1"
+    cases = [parse_case(text) for text in (DENSE, DEPTHWISE, grouped, pointwise, patches)]
     assert {algorithm for case in cases for _, algorithm, _ in checks.errors(case)} == set(NAMES)
 
 

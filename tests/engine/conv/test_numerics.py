@@ -21,7 +21,7 @@ from convcore.verify.cases import Case, parse_case
 from convcore.verify.checks import _FACTORS, _taken
 
 LAYERS = ("1,16,14,14,16,3,1,1", "1,3,14,14,16,3,2,1", "1,16,9,9,16,3,1,1,1,16")
-LAYERS += ("1,16,9,9,16,3,1,1,1,4", "1,16,9,9,16,1", "1,16,14,14,16,3,2,1")
+LAYERS += ("1,16,9,9,16,3,1,1,1,4", "1,16,9,9,16,1", "1,16,14,14,16,3,2,1", "1,3,8,12,16,8,4,4")
 CASES = tuple(
     parse_case(f"{spec} float32 {layout}/{layout}/{layout} integers 1")
     for spec, layout in itertools.product(LAYERS, ("contiguous", "channels_last"))

@@ -17,6 +17,8 @@ bfloat16              f i w   bfloat16, indirect_*    _indirect (f i),          
 depthwise             f i w   depthwise               _depthwise_float           depthwise*.h
 ..., any dtype        f i w   gemm (f i), depthwise   _im2col_gemm, _depthwise   none
 grouped               f i w   grouped                 _grouped                   grouped.h
+folded_stride         f i w   folded_stride, indirect  _indirect (f i),           indirect.h
+                                                      _indirect_weight
 few_channels          f i w   few_channels            _few_channels, ..._input,  few_channels.h
                                                       ..._weight
 winograd              f i w   winograd,               _winograd (f i),           winograd.h,
@@ -46,6 +48,7 @@ from typing import TYPE_CHECKING, Any
 from convcore.engine.conv.algorithms.bfloat16 import BFLOAT16
 from convcore.engine.conv.algorithms.depthwise import DEPTHWISE
 from convcore.engine.conv.algorithms.few_channels import FEW_CHANNELS
+from convcore.engine.conv.algorithms.folded_stride import FOLDED_STRIDE
 from convcore.engine.conv.algorithms.gemm_col2im import GEMM_COL2IM
 from convcore.engine.conv.algorithms.grouped import GROUPED
 from convcore.engine.conv.algorithms.im2col import IM2COL
@@ -64,6 +67,7 @@ ALGORITHMS = (
     BFLOAT16,
     DEPTHWISE,
     GROUPED,
+    FOLDED_STRIDE,
     FEW_CHANNELS,
     WINOGRAD,
     INDIRECT,

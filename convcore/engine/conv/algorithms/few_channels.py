@@ -42,6 +42,8 @@ PIXELS = {FORWARD: 1024, INPUT_GRAD: 4096, WEIGHT_GRAD: 2048}
 # Products of an output, which are added one after another, so that errors of numbers of one sign
 # grow with them: 32 eps for 4,608 (python benchmarks/numerics.py).
 LONGEST_SUM = 1024
+# Inputs of a patch, of kernels that do not overlap, from which a product is the better choice.
+LEAST_PATCH = 256
 # Floats of a halo tile ("halo") that leaves room for the weights in a 1 MiB L2, and the most there
 # may be.
 HALO_FLOATS = 64 << 10
@@ -71,11 +73,14 @@ def _impossible(problem: Problem) -> str | None:
 
 
 def _unprofitable(problem: Problem) -> str | None:
-    lanes, by_pixel = microkernel_sizes()["lanes"], _by_pixel(problem)
+    lanes, by_pixel, g = microkernel_sizes()["lanes"], _by_pixel(problem), problem.geometry
     forward, o = problem.pass_name == FORWARD, problem.o
     if problem.c > MOST_CHANNELS:
         return f"{problem.c} input channels: a product of matrices is wide enough"
-    if problem.geometry.taps == 1 and not (forward and by_pixel):
+    apart = all(a.kernel <= a.stride for a in g.axes)
+    if problem.pass_name == INPUT_GRAD and apart and g.columns >= LEAST_PATCH:
+        return f"{g.columns} inputs under an output alone: a product, and nothing is added twice"
+    if g.taps == 1 and not (forward and by_pixel):
         return "one tap: the input is the patches, and nothing is gained by staging it"
     # Vectors of channels: filled up with zeros, and so are the weights.
     if by_pixel and forward and 4 * o < lanes:

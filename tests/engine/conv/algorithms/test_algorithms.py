@@ -5,6 +5,8 @@ An algorithm that is added to the list is tested here by being in the list.
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from draws import Case, lay_out, numbers
@@ -83,6 +85,12 @@ def plain(c_in, c_out, groups, kernel, stride, layout) -> Case:
     )
 
 
+def patches(layout) -> Case:
+    """Return a convolution whose kernel is a multiple of its stride."""
+    axes = Axis(13, 3, 2, 1, 1, 1), Axis(16, 8, 4, 1, 4, 0)
+    return dataclasses.replace(plain(3, 20, 1, 1, 1, layout), axes=axes)
+
+
 @pytest.fixture
 def chosen(monkeypatch):
     """Return a list that gets each call's plan, and whether three threads gave the same bits."""
@@ -147,6 +155,8 @@ def test_algorithm_agrees_with_the_oracle_and_itself(chosen, threads, seed):
     @example(case=plain(12, 12, 3, 3, 1, "contiguous"))
     @example(case=plain(3, 20, 1, 5, 2, "contiguous"))
     @example(case=plain(33, 70, 1, 1, 1, "channels_last"))
+    @example(case=patches("contiguous"))
+    @example(case=patches("channels_last"))
     @examples(CASES)
     @given(case=likely())
     def check(case):
