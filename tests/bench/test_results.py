@@ -446,6 +446,19 @@ def test_tables_break_no_word(width, outcome):
     assert words(400) == words(width)
 
 
+def test_a_brief_report_fits_a_screen_and_ends_in_the_verdict(outcome):
+    pytest.importorskip("rich")
+    from rich.console import Console
+
+    from convcore.bench import report
+
+    console = Console(width=100, file=io.StringIO(), color_system=None)
+    report.print_brief(console, outcome, request(DENSE, OTHER), "CPU", [])
+    lines = console.file.getvalue().splitlines()
+    assert len(lines) < 40 and any("--details" in line for line in lines)
+    assert lines[-1].strip() and "oracle" in " ".join(lines[-3:])
+
+
 # --- progress -------------------------------------------------------------------------------------
 
 
