@@ -59,10 +59,13 @@ cdef void correlate_item(
     const Epilogue *epilogue, float *scratch,
 ) noexcept nogil:
     """Some rows of some channels of one slice."""
-    cdef Py_ssize_t c = item % job.unit_blocks * job.unit_block, rest = item // job.unit_blocks
-    cdef Py_ssize_t j = rest % job.row_blocks * job.row_block
+    # Neighbouring slices see the same inputs: items that follow each other find them in the cache.
+    cdef Py_ssize_t slices = job.direct.depth.out, rest = item // slices
+    cdef Py_ssize_t c = rest % job.unit_blocks * job.unit_block, j
+    rest //= job.unit_blocks
+    j = rest % job.row_blocks * job.row_block
     microkernels().depthwise(
-        &job.direct, rest // job.row_blocks, c, min(c + job.unit_block, job.units), j,
+        &job.direct, rest // job.row_blocks * slices + item % slices, c, min(c + job.unit_block, job.units), j,
         min(j + job.row_block, job.rows), x, w, y, epilogue, scratch + threadid() * job.scratch,
     )
 
