@@ -17,6 +17,7 @@ PACKAGE = Path(convcore.__file__).parent
 MEMO = "copy.deepcopy's memo, which keeps what it has copied"
 CALLERS = "the caller of the function, until it returns"
 VALUES = "the values of the same dict"
+ORIGINS = "the dict of origins, whose values have the protos"
 MODULES = "the modules that define them"
 # By file: what keeps the objects alive.
 KEPT = {
@@ -41,8 +42,11 @@ KEPT = {
     "nn/parameter.py": MEMO,
     "nn/utils/parametrize.py": MEMO,
     "nn/utils/stateless.py": CALLERS,
+    "onnx/origins.py": ORIGINS,
     "onnx/other_sizes.py": CALLERS,
     "onnx/recording.py": f"a list of the recorder; {VALUES}",
+    "onnx/saving.py": VALUES,
+    "onnx/scope.py": ORIGINS,
     "serialization/numpy_scalars.py": MODULES,
     "serialization/pickler.py": "the pickler's memo",
     "serialization/rebuild.py": MODULES,

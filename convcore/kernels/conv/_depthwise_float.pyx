@@ -65,8 +65,9 @@ cdef void correlate_item(
     rest //= job.unit_blocks
     j = rest % job.row_blocks * job.row_block
     microkernels().depthwise(
-        &job.direct, rest // job.row_blocks * slices + item % slices, c, min(c + job.unit_block, job.units), j,
-        min(j + job.row_block, job.rows), x, w, y, epilogue, scratch + threadid() * job.scratch,
+        &job.direct, rest // job.row_blocks * slices + item % slices,
+        c, min(c + job.unit_block, job.units), j, min(j + job.row_block, job.rows), x, w, y,
+        epilogue, scratch + threadid() * job.scratch,
     )
 
 
