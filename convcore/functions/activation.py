@@ -212,31 +212,16 @@ def _threshold_of(input: Tensor, threshold: float, value: float, inplace: bool) 
 
 def _threshold(x: Tensor, least: float, value: float) -> Tensor:
     op, array = ("threshold", least, value), x._array
-    half = array.dtype.kind in "fV" and array.itemsize == 2
-    if not half and elementwise.computes("threshold", array.dtype):
+    if elementwise.computes("threshold", array.dtype):
         out = wrap(of_each(lambda array: elementwise.forward("threshold", array, op[1:]), array))
     else:
-        out = wrap(
-            np.asarray(np.where(_is_at_most(array, least), _number(value, array.dtype), array))
-        )
+        small = (array.astype(np.uint8) if array.dtype.kind == "b" else array) <= least
+        out = wrap(np.asarray(np.where(small, _number(value, array.dtype), array)))
     if mode.enabled:
-        gradient = lambda g, x: masked(g, ~_is_at_most(x._array, least))  # noqa: E731
-        backward = backward_of(op, gradient)
-        if half:  # the kernel rounds the threshold
-            backward = lambda needs, g, x: flat_in(gradient(g, x), x)  # noqa: E731
+        backward = backward_of(op, lambda g, x: masked(g, ~(x._array <= least)))
         record("ThresholdBackward0", (x,), out, backward, (x,))
-        if not half:
-            describe(out, kernel=op)
+        describe(out, kernel=op)
     return out
-
-
-def _is_at_most(array: np.ndarray, least: float) -> np.ndarray:
-    """Compare bool as integers, and half precision in float32: the number is not rounded to it."""
-    if array.dtype.kind == "b":
-        array = array.astype(np.uint8)
-    elif array.dtype.kind in "fV" and array.itemsize == 2:
-        array = array.astype(np.float32)
-    return array <= least
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
