@@ -7,6 +7,7 @@ import pytest
 
 from convcore import engine
 from convcore.backends import conv
+from convcore.engine.conv.algorithms import folded_stride
 from convcore.engine.conv.algorithms.folded_stride import FOLDED_STRIDE
 from convcore.engine.conv.algorithms.problem import PASSES, dense_problem
 from convcore.engine.geometry import make_geometry
@@ -83,13 +84,20 @@ def test_filter_banks_and_patch_embeddings_take_it():
         ((1, 2, 64), (8, 1, 8), {"stride": 8, "groups": 2}, "it knows one group only"),
         ((1, 2, 8, 8, 8), (8, 2, 4, 4, 4), {"stride": 4}, "no axis is left for the channels"),
         ((0, 1, 64), (8, 1, 8), {"stride": 8}, "an empty array"),
-        ((1, 1, 64), (1, 1, 8), {"stride": 8}, "few channels"),
     ],
 )
 def test_what_cannot_be_folded_is_refused_with_the_reason(x_shape, w_shape, steps, reason):
     g = make_geometry(x_shape, w_shape, **steps)
     found = FOLDED_STRIDE.impossible(dense_problem("forward", g, np.dtype("f4"), False))
     assert found is not None and found.startswith(reason)
+
+
+def test_what_indirect_refuses_once_it_is_folded_is_refused():
+    """A single channel of the output, where vectors are long."""
+    g = make_geometry((1, 1, 64), (1, 1, 8), stride=8)
+    problem = dense_problem("forward", g, np.dtype("f4"), False)
+    expected = folded_stride.INDIRECT.impossible(folded_stride._folded(problem))
+    assert FOLDED_STRIDE.impossible(problem) == expected
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
