@@ -219,9 +219,10 @@ _OF_NUMPY = {"axis": "dim", "keepdims": "keepdim"}
 def after(
     error: Exception, call: Callable, name: str, function: Callable, args: tuple, kwargs: dict
 ) -> Callable[[], Any] | None:
-    """Return what to do after ``function`` failed, once its error is handled, or None.
+    """Return what to call instead of raising the error of ``function``; None to raise it again.
 
-    That is ``call`` with PyTorch's names of arguments, or raising an error that names the argument.
+    That is ``call`` with PyTorch's names of arguments, or a function that raises an error which
+    names the argument.
     """
     if isinstance(error, TypeError) and not _OF_NUMPY.keys().isdisjoint(kwargs):
         known = inspect.signature(function).parameters
@@ -288,12 +289,12 @@ def _is_deliberate(error: Exception) -> bool:
 
 
 def _judges(error: Exception) -> tuple[Callable[[Any], bool], ...]:
-    """Return what to ask of each argument whether it is to blame: the surest question first."""
+    """Return tests of whether an argument is to blame, the most certain one first."""
     if not isinstance(error, AttributeError):
         return (_is_out_of_range,)
-    found = error.obj
-    lacks = lambda value: value is found and not _is_tensor(value)  # noqa: E731
-    if not isinstance(found, int | float | complex | np.generic):
+    owner = error.obj
+    lacks = lambda value: value is owner and not _is_tensor(value)  # noqa: E731
+    if not isinstance(owner, int | float | complex | np.generic):
         return (lacks,)
     # A number that may have been made of the argument.
     return lacks, lambda value: isinstance(value, bool | int | float | complex | np.generic)
@@ -445,7 +446,7 @@ def _no_number(name: str, init: Callable, args: tuple, kwargs: dict) -> TypeErro
 
 @functools.cache
 def _numbers(init: Callable) -> tuple[tuple[str, Any, Kinds], ...]:
-    """Return name, default and alternatives of each argument; none of what is no number."""
+    """Return each argument's name, default and allowed types; no types where it is no number."""
     _, *parameters = inspect.signature(init).parameters.values()
     return tuple(
         (one.name, one.default, kinds if _are_numbers(kinds) else ())

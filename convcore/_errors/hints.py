@@ -184,7 +184,7 @@ def no_batch(rank: int, allowed: str) -> str:
 
 
 def dtype_name(name: str) -> str:
-    """Return what was meant by a dtype's name where a device is expected."""
+    """Return a hint for a dtype's name that was given as a device."""
     known = ("float", "double", "half", "int", "long", "bool", "bfloat", "complex", "uint")
     return f"dtypes are no strings: torch.{name}" if name.rstrip("0123456789") in known else ""
 
@@ -332,7 +332,7 @@ def class_dtype(shape: _Shape, target: _Shape, floating: bool) -> str:
 
 
 def class_shape(shape: _Shape, target: _Shape) -> str:
-    """Return what targets of a wrong shape become, for scores of a shape."""
+    """Return how to give targets the shape that scores of this shape need."""
     shape, target = list(shape), list(target)
     if len(target) == len(shape) > 1 and target[1] == 1:
         return f"targets of shape {target} have an axis too many: target.squeeze(1)"
@@ -403,7 +403,7 @@ def state_keys(
 
 
 def prefix_of(short: Sequence[str], long: Sequence[str]) -> str:
-    """Return what stands before each of the short keys in the long ones; '' if there is none."""
+    """Return the prefix that makes the short keys the long ones; '' if there is none."""
     first = next((key for key in long if key.endswith(f".{short[0]}")), "")
     prefix = first.removesuffix(short[0])
     return prefix if prefix and {prefix + key for key in short} == set(long) else ""

@@ -63,17 +63,17 @@ def not_usable(path: str) -> NotUsableError:
 @functools.lru_cache(1024)  # programs ask again and again whether a name is there
 def nearest_in(module: str, name: str) -> str:
     """Return the name that was meant: the same in a module of this one, or one that is near."""
-    found = sys.modules[module]
-    for room, inner in vars(found).items():  # functional.relu for nn.relu
-        is_own = isinstance(inner, ModuleType) and inner.__name__ == f"{module}.{room}"
+    owner = sys.modules[module]
+    for submodule, inner in vars(owner).items():  # functional.relu for nn.relu
+        is_own = isinstance(inner, ModuleType) and inner.__name__ == f"{module}.{submodule}"
         if is_own and name in getattr(inner, "__all__", ()):
-            return f"{room}.{name}"
-    if module == "convcore" and hasattr(found.Tensor, f"{name}_"):
+            return f"{submodule}.{name}"
+    if module == "convcore" and hasattr(owner.Tensor, f"{name}_"):
         return f"Tensor.{name}_"  # Tensor.uniform_ for torch.uniform, which there is not
-    public = [one for one in dir(found) if not one.startswith("_")]
-    listed = getattr(found, "__all__", public)  # the others are modules that it was made of
+    public = [one for one in dir(owner) if not one.startswith("_")]
+    listed = getattr(owner, "__all__", public)  # the others are modules that it was made of
     return nearest(
-        name, [n for n in public if n in listed or type(vars(found).get(n)) is not ModuleType]
+        name, [n for n in public if n in listed or type(vars(owner).get(n)) is not ModuleType]
     )
 
 

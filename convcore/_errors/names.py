@@ -31,19 +31,19 @@ def missing_name(module: str, name: str) -> AttributeError | ImportError:
 
     To be called by the module's `__getattr__`.
     """
-    found = sys.modules.get(module)
+    owner = sys.modules.get(module)
     text = f"module {module!r} has no attribute {name!r}"
-    if name.startswith("_"):  # Python's own questions, such as __path__, and nobody's mistakes
-        return AttributeError(text, name=name, obj=found)
+    if name.startswith("_"):  # Python itself asks for names such as __path__
+        return AttributeError(text, name=name, obj=owner)
     why, meant = _explained(module, name)
     question = f". Did you mean {meant!r}?" if meant else ""
     if _is_imported_from(module) and f"{module}.{name}" not in sys.modules:
         # Python would replace an AttributeError by an error of its own, without the hint.
-        path = getattr(found, "__file__", None)
+        path = getattr(owner, "__file__", None)
         text = f"cannot import name {name!r} from {module!r} ({path}){question}"
         return hinted(ImportError(text, name=module, path=path), why)
     # Without the module, in which Python would look for the name again, and say it twice.
-    obj = None if meant or why else found
+    obj = None if meant or why else owner
     return hinted(AttributeError(f"{text}{question}", name=name, obj=obj), why)
 
 

@@ -229,7 +229,7 @@ class set_multithreading_enabled(_Context):
 
 
 def is_multithreading_enabled() -> bool:
-    """Return what `set_multithreading_enabled` was called with in this thread; True at first."""
+    """Return the last value of `set_multithreading_enabled` in this thread; True by default."""
     return mode.multithreading
 
 
