@@ -13,7 +13,7 @@ below it (tests/test_layering.py); from the bottom up:
 
     kernels/        compiled kernels (Cython and C): conv/, layers/, runtime/
     engine/         ndarray in, ndarray out: geometry.py, conv/ (API, algorithms), layers/, runtime/
-    _tensor.py _creation/ _dtype.py random/     tensors, their creation, dtypes, random numbers
+    _tensor/ random/        tensors, their creation, dtypes; random numbers
     autograd/       graph, backward pass, hooks; knows no arithmetic
     functions/      differentiable functions on tensors; plumbing in functions/_support/
     distributed/    process groups and collectives on MPI
@@ -96,16 +96,16 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore import random as random
     from convcore import special as special
     from convcore import utils as utils
-    from convcore._constants import *
-    from convcore._creation import *
-    from convcore._device import *
-    from convcore._dtype import *
-    from convcore._limits import *
-    from convcore._settings import *
-    from convcore._size import *
-    from convcore._storage import *
-    from convcore._tensor import *
-    from convcore._tensor_str import *
+    from convcore._tensor.constants import *
+    from convcore._tensor.creation import *
+    from convcore._tensor.device import *
+    from convcore._tensor.dtypes import *
+    from convcore._tensor.limits import *
+    from convcore._tensor.printing import *
+    from convcore._tensor.settings import *
+    from convcore._tensor.size import *
+    from convcore._tensor.storage import *
+    from convcore._tensor.tensor import *
     from convcore.amp import autocast as autocast
     from convcore.autograd.grad_mode import *
     from convcore.engine.runtime.memory import empty_cache as empty_cache
@@ -158,17 +158,17 @@ _ROOMS = (
 # hangs the methods on Tensor.
 _FAMILIES = (
     "functions",
-    "_tensor",
-    "_dtype",
-    "_limits",
-    "_size",
-    "_storage",
-    "_device",
-    "_creation",
-    "_constants",
+    "_tensor.tensor",
+    "_tensor.dtypes",
+    "_tensor.limits",
+    "_tensor.size",
+    "_tensor.storage",
+    "_tensor.device",
+    "_tensor.creation",
+    "_tensor.constants",
     "random",
-    "_settings",
-    "_tensor_str",
+    "_tensor.settings",
+    "_tensor.printing",
     "autograd.grad_mode",
 )
 

@@ -338,7 +338,8 @@ def unwatched(function: Callable, *args: Any) -> Any:
 # Where functions are public: modules that programs read, and the class Tensor.
 _MODULES = ("convcore", "convcore.nn.functional", "convcore.linalg", "convcore.special")
 _DEFINED_IN = (
-    *("convcore.functions", "convcore._creation", "convcore.random", "convcore._tensor"),
+    *("convcore.functions", "convcore.random"),
+    *("convcore._tensor.creation", "convcore._tensor.printing", "convcore._tensor.tensor"),
     "convcore.linalg",  # whose functions take out=
 )
 # Looked at by interception itself, or asked of any object.

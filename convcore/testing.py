@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _creation
-from convcore._device import check_device, is_meta
-from convcore._dtype import bfloat16
-from convcore._dtype import dtype as _dtype
-from convcore._dtype import of as dtype_of
 from convcore._errors import names as _names
-from convcore._limits import finfo
-from convcore._tensor import Tensor, channels_last, wrap
+from convcore._tensor import Tensor, channels_last, creation, wrap
+from convcore._tensor.device import check_device, is_meta
+from convcore._tensor.dtypes import bfloat16
+from convcore._tensor.dtypes import dtype as _dtype
+from convcore._tensor.dtypes import of as dtype_of
+from convcore._tensor.limits import finfo
 from convcore.engine.runtime.errstate import quiet
 from convcore.random import fill
 
@@ -125,7 +124,7 @@ def _leaf_fault(actual: Any, expected: Any, options: Mapping[str, Any]) -> str:
     both = isinstance(actual, Tensor) and isinstance(expected, Tensor)
     if options["same_type"] and type(actual) is not type(expected):
         return f"The types differ: {type(actual)} != {type(expected)}"
-    a, b = (x if isinstance(x, Tensor) else _creation.as_tensor(x) for x in (actual, expected))
+    a, b = (x if isinstance(x, Tensor) else creation.as_tensor(x) for x in (actual, expected))
     if a.shape != b.shape:
         return f"The values for attribute 'shape' do not match: {a.shape} != {b.shape}."
     if both and options["check_dtype"] and a.dtype != b.dtype:

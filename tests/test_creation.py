@@ -7,12 +7,12 @@ import re
 import numpy as np
 import pytest
 
-from convcore import _creation, _dtype, _tensor, random
-from convcore._creation import arguments, legacy, tensor
-from convcore._device import device
-from convcore._size import Size
-from convcore._storage import sparse_coo, strided
-from convcore._tensor import wrap
+from convcore import _tensor, random
+from convcore._tensor import creation, dtypes, wrap
+from convcore._tensor.creation import arguments, legacy, tensor
+from convcore._tensor.device import device
+from convcore._tensor.size import Size
+from convcore._tensor.storage import sparse_coo, strided
 
 F32 = np.float32
 
@@ -69,15 +69,15 @@ def test_tensor_casts_as_pytorch(torch, name):
             expected = torch.tensor(data, dtype=getattr(torch, name))
         except RuntimeError as error:
             with pytest.raises(RuntimeError, match=re.escape(str(error))):
-                tensor(data, dtype=getattr(_dtype, name))
+                tensor(data, dtype=getattr(dtypes, name))
         else:
-            assert same(tensor(data, dtype=getattr(_dtype, name)), expected)
+            assert same(tensor(data, dtype=getattr(dtypes, name)), expected)
 
 
 def test_tensor_takes_tensors():
-    one = tensor(1.5, dtype=_dtype.float64, requires_grad=True)
+    one = tensor(1.5, dtype=dtypes.float64, requires_grad=True)
     assert tensor([one, 2])._array.tolist() == [1.5, 2.0]
-    assert tensor([one, 2]).dtype is _dtype.float64
+    assert tensor([one, 2]).dtype is dtypes.float64
     again = tensor(one)
     assert again.is_leaf and not again.requires_grad
     assert not np.shares_memory(again._array, one._array)
@@ -87,7 +87,7 @@ def test_tensor_takes_tensors():
 
 def test_tensor_takes_arrays_in_lists():
     made = tensor([np.array([1, 2], F32), [3, 4]])
-    assert made.dtype is _dtype.float32 and made._array.tolist() == [[1, 2], [3, 4]]
+    assert made.dtype is dtypes.float32 and made._array.tolist() == [[1, 2], [3, 4]]
 
 
 def test_tensor_copies_arrays():
@@ -131,43 +131,43 @@ def test_tensor_refuses(data, error, text):
 def test_tensor_refuses_numbers_that_do_not_fit(number, name):
     text = f"value cannot be converted to type {name} without overflow"
     with pytest.raises(RuntimeError, match=text):
-        tensor([number], dtype=getattr(_dtype, name))
+        tensor([number], dtype=getattr(dtypes, name))
     with pytest.raises(TypeError, match="must be real number, not complex"):
-        tensor(1j, dtype=getattr(_dtype, name))
+        tensor(1j, dtype=getattr(dtypes, name))
 
 
 def test_gradients_of_integers_are_refused():
     text = "Only Tensors of floating point and complex dtype can require gradients"
     makers = (
         lambda: tensor([1, 2], requires_grad=True),
-        lambda: _creation.zeros(3, dtype=_dtype.int32, requires_grad=True),
-        lambda: _creation.full((2,), 1, requires_grad=True),
-        lambda: _creation.arange(3, requires_grad=True),
-        lambda: _creation.ones_like(tensor([1.0]), dtype=_dtype.bool, requires_grad=True),
+        lambda: creation.zeros(3, dtype=dtypes.int32, requires_grad=True),
+        lambda: creation.full((2,), 1, requires_grad=True),
+        lambda: creation.arange(3, requires_grad=True),
+        lambda: creation.ones_like(tensor([1.0]), dtype=dtypes.bool, requires_grad=True),
     )
     for make in makers:
         with pytest.raises(RuntimeError, match=text):
             make()
     for given in ("no", 1, None):
         with pytest.raises(TypeError, match="'requires_grad' must be bool, not "):
-            _creation.zeros(3, requires_grad=given)
-    assert _creation.zeros(2, dtype=_dtype.complex64, requires_grad=True).requires_grad
-    assert _creation.arange(3.0, requires_grad=True).requires_grad
+            creation.zeros(3, requires_grad=given)
+    assert creation.zeros(2, dtype=dtypes.complex64, requires_grad=True).requires_grad
+    assert creation.arange(3.0, requires_grad=True).requires_grad
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda **how: _creation.zeros(2, **how),
-        lambda **how: _creation.ones(2, **how),
-        lambda **how: _creation.empty(2, **how),
-        lambda **how: _creation.full((2,), 1, **how),
-        lambda **how: _creation.eye(2, **how),
-        lambda **how: _creation.arange(2, **how),
-        lambda **how: _creation.linspace(0, 1, 2, **how),
-        lambda **how: _creation.logspace(0, 1, 2, **how),
-        lambda **how: _creation.zeros_like(tensor([1.0]), **how),
-        lambda **how: _creation.full_like(tensor([1.0]), 3, **how),
+        lambda **how: creation.zeros(2, **how),
+        lambda **how: creation.ones(2, **how),
+        lambda **how: creation.empty(2, **how),
+        lambda **how: creation.full((2,), 1, **how),
+        lambda **how: creation.eye(2, **how),
+        lambda **how: creation.arange(2, **how),
+        lambda **how: creation.linspace(0, 1, 2, **how),
+        lambda **how: creation.logspace(0, 1, 2, **how),
+        lambda **how: creation.zeros_like(tensor([1.0]), **how),
+        lambda **how: creation.full_like(tensor([1.0]), 3, **how),
         lambda **how: random.rand(2, **how),
         lambda **how: random.randint(3, (2,), **how),
         lambda **how: random.randn_like(tensor([1.0]), **how),
@@ -185,13 +185,13 @@ def test_unknown_devices_are_refused():
     made = tensor([1.0])
     makers = (
         lambda where: tensor([1.0], device=where),
-        lambda where: _creation.as_tensor(made, device=where),
-        lambda where: _creation.asarray(made, device=where),
-        lambda where: _creation.zeros(2, device=where),
-        lambda where: _creation.full((2,), 1, device=where),
-        lambda where: _creation.eye(2, device=where),
-        lambda where: _creation.linspace(0, 1, 2, device=where),
-        lambda where: _creation.zeros_like(made, device=where),
+        lambda where: creation.as_tensor(made, device=where),
+        lambda where: creation.asarray(made, device=where),
+        lambda where: creation.zeros(2, device=where),
+        lambda where: creation.full((2,), 1, device=where),
+        lambda where: creation.eye(2, device=where),
+        lambda where: creation.linspace(0, 1, 2, device=where),
+        lambda where: creation.zeros_like(made, device=where),
         lambda where: legacy.legacy_tensor(2, device=where),
     )
     for make in makers:
@@ -203,85 +203,85 @@ def test_unknown_devices_are_refused():
 
 def test_from_numpy_shares_memory():
     array = np.ones((2, 3))
-    assert _creation.from_numpy(array)._array is array
+    assert creation.from_numpy(array)._array is array
     flipped = array[::-1]
-    assert np.shares_memory(_creation.from_numpy(flipped)._array, array)
-    subclass = _creation.from_numpy(np.ma.masked_array(array))._array
+    assert np.shares_memory(creation.from_numpy(flipped)._array, array)
+    subclass = creation.from_numpy(np.ma.masked_array(array))._array
     assert type(subclass) is np.ndarray and np.shares_memory(subclass, array)
     with pytest.raises(TypeError, match=r"expected np.ndarray \(got list\)"):
-        _creation.from_numpy([1])
+        creation.from_numpy([1])
     with pytest.raises(TypeError, match=r"expected np.ndarray \(got numpy.float32\)"):
-        _creation.from_numpy(F32(1))
+        creation.from_numpy(F32(1))
 
 
 def test_as_tensor_shares_what_it_can():
     array, made = np.ones(3, F32), tensor([1.0])
-    assert _creation.as_tensor(array)._array is array
-    assert _creation.as_tensor(array, dtype=_dtype.float32)._array is array
-    assert _creation.as_tensor(array, dtype=_dtype.int8).dtype is _dtype.int8
-    assert _creation.as_tensor(made) is made
-    assert _creation.as_tensor([1, 2]).dtype is _dtype.int64
+    assert creation.as_tensor(array)._array is array
+    assert creation.as_tensor(array, dtype=dtypes.float32)._array is array
+    assert creation.as_tensor(array, dtype=dtypes.int8).dtype is dtypes.int8
+    assert creation.as_tensor(made) is made
+    assert creation.as_tensor([1, 2]).dtype is dtypes.int64
 
 
 def test_asarray_obeys_copy():
     array, made = np.ones(3, F32), tensor([1.0])
-    assert _creation.asarray(array)._array is array
-    assert _creation.asarray(made) is made
-    assert not np.shares_memory(_creation.asarray(array, copy=True)._array, array)
-    assert _creation.asarray(array, dtype=_dtype.int8).dtype is _dtype.int8
-    shared = _creation.asarray(array, copy=False, requires_grad=True)
+    assert creation.asarray(array)._array is array
+    assert creation.asarray(made) is made
+    assert not np.shares_memory(creation.asarray(array, copy=True)._array, array)
+    assert creation.asarray(array, dtype=dtypes.int8).dtype is dtypes.int8
+    shared = creation.asarray(array, copy=False, requires_grad=True)
     assert shared._array is array and shared.requires_grad
     with pytest.raises(ValueError, match="can't alias arbitrary sequence"):
-        _creation.asarray([1], copy=False)
+        creation.asarray([1], copy=False)
     with pytest.raises(ValueError, match=r"can't alias tensor with dtype 'torch\.float32'"):
-        _creation.asarray(array, dtype=_dtype.int8, copy=False)
+        creation.asarray(array, dtype=dtypes.int8, copy=False)
 
 
 def test_asarray_keeps_the_graph_unless_told_not_to():
     made = tensor([1.0, 2.0], requires_grad=True) * 2
-    assert _creation.asarray(made, copy=True).grad_fn is not None
+    assert creation.asarray(made, copy=True).grad_fn is not None
     for copy in (None, True):
-        cut = _creation.asarray(made, copy=copy, requires_grad=False)
+        cut = creation.asarray(made, copy=copy, requires_grad=False)
         assert cut.grad_fn is None and not cut.requires_grad
     with pytest.raises(RuntimeError, match="can't alias NumPy scalars"):
-        _creation.asarray(np.float32(3), copy=False)
+        creation.asarray(np.float32(3), copy=False)
 
 
 def test_asarray_reads_memory_as_numbers():
     memory = bytearray(np.array([1, 2], "i4").tobytes())
-    found = _creation.asarray(memory, dtype=_dtype.int32)
+    found = creation.asarray(memory, dtype=dtypes.int32)
     found += 1
     assert np.frombuffer(memory, "i4").tolist() == found.tolist() == [2, 3]
     for kind in ("f2", "c8"):
         array = np.ones(2, kind)
-        shared = _creation.asarray(memoryview(array), dtype=_dtype.of(array.dtype), copy=False)
+        shared = creation.asarray(memoryview(array), dtype=dtypes.of(array.dtype), copy=False)
         assert np.shares_memory(shared._array, array)
 
 
-@pytest.mark.parametrize("of", [_creation.asarray, _creation.from_dlpack])
+@pytest.mark.parametrize("of", [creation.asarray, creation.from_dlpack])
 def test_a_dlpack_capsule_shares_memory_and_is_writable(of):
-    made = _creation.zeros(3)
+    made = creation.zeros(3)
     of(made.__dlpack__())[1] = 5
     assert made.tolist() == [0, 5, 0]
 
 
 def test_from_dlpack_shares_memory():
     array = np.arange(3.0)
-    assert np.shares_memory(_creation.from_dlpack(array)._array, array)
-    assert np.shares_memory(_creation.from_dlpack(wrap(array))._array, array)
+    assert np.shares_memory(creation.from_dlpack(array)._array, array)
+    assert np.shares_memory(creation.from_dlpack(wrap(array))._array, array)
     with pytest.raises(TypeError, match="__dlpack__, but got list"):
-        _creation.from_dlpack([1])
+        creation.from_dlpack([1])
 
 
 def test_from_dlpack_takes_pytorch(torch):
     theirs = torch.arange(3.0)
-    ours = _creation.from_dlpack(theirs)
+    ours = creation.from_dlpack(theirs)
     theirs[0] = 7
     assert ours._array.tolist() == [7, 1, 2]
 
 
 def test_sizes_are_ints_or_one_sequence():
-    for make in (_creation.zeros, _creation.ones, _creation.empty):
+    for make in (creation.zeros, creation.ones, creation.empty):
         shapes = [
             make(2, 3).shape,
             make((2, 3)).shape,
@@ -293,9 +293,9 @@ def test_sizes_are_ints_or_one_sequence():
         assert shapes == [(2, 3)] * 6
         assert make(()).shape == make([]).shape == ()
         assert make(0, 2).shape == (0, 2)
-        assert make(2).dtype is _dtype.float32
-    assert _creation.zeros(2)._array.tolist() == [0, 0]
-    assert _creation.ones(2, dtype=int)._array.tolist() == [1, 1]
+        assert make(2).dtype is dtypes.float32
+    assert creation.zeros(2)._array.tolist() == [0, 0]
+    assert creation.ones(2, dtype=int)._array.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -313,12 +313,12 @@ def test_sizes_are_ints_or_one_sequence():
 )
 def test_sizes_that_are_none_are_refused(sizes, error, text):
     with pytest.raises(error, match=re.escape(text)):
-        _creation.ones(*sizes)
+        creation.ones(*sizes)
 
 
 def test_dtype_must_be_one():
     with pytest.raises(TypeError, match=r"'dtype' must be torch\.dtype, not str"):
-        _creation.zeros(2, dtype="float32")
+        creation.zeros(2, dtype="float32")
 
 
 NUMBERS = [1, 1.0, True, 1j, -1, 2.5, 300, 2**40, 1e300, 70000, float("inf"), float("nan"), 1 + 0j]
@@ -328,36 +328,36 @@ NAMES = [None, "float16", "float32", "int32", "uint8", "int8", "bool", "complex6
 @pytest.mark.parametrize("name", NAMES)
 def test_full_equals_pytorch(torch, name):
     for number in NUMBERS:
-        kind = {} if name is None else {"dtype": getattr(_dtype, name)}
+        kind = {} if name is None else {"dtype": getattr(dtypes, name)}
         their_kind = {} if name is None else {"dtype": getattr(torch, name)}
         try:
             expected = torch.full((2,), number, **their_kind)
         except RuntimeError:
             with pytest.raises(RuntimeError, match="value cannot be converted to type"):
-                _creation.full((2,), number, **kind)
+                creation.full((2,), number, **kind)
         else:
-            assert same(_creation.full((2,), number, **kind), expected), number
+            assert same(creation.full((2,), number, **kind), expected), number
 
 
 def test_full_takes_a_tensor_without_axes():
-    assert _creation.full([2], tensor(3))._array.tolist() == [3, 3]
-    assert _creation.scalar_tensor(3).dtype is _dtype.float32
+    assert creation.full([2], tensor(3))._array.tolist() == [3, 3]
+    assert creation.scalar_tensor(3).dtype is dtypes.float32
     with pytest.raises(TypeError, match="argument 'fill_value' must be Number, not Tensor"):
-        _creation.full((2,), tensor([3.0]))
+        creation.full((2,), tensor([3.0]))
     with pytest.raises(TypeError, match="must be tuple of ints, not int"):
-        _creation.full(2, 1)
+        creation.full(2, 1)
 
 
 def test_eye_equals_pytorch(torch):
     for sizes in [(2,), (2, 3), (3, 2), (0,)]:
-        assert same(_creation.eye(*sizes), torch.eye(*sizes))
-    assert _creation.eye(2, dtype=_dtype.bool).dtype is _dtype.bool
+        assert same(creation.eye(*sizes), torch.eye(*sizes))
+    assert creation.eye(2, dtype=dtypes.bool).dtype is dtypes.bool
     with pytest.raises(RuntimeError, match="n must be greater or equal to 0, got -1"):
-        _creation.eye(-1)
+        creation.eye(-1)
     with pytest.raises(RuntimeError, match="m must be greater or equal to 0, got -3"):
-        _creation.eye(2, -3)
+        creation.eye(2, -3)
     with pytest.raises(TypeError, match="argument 'n' must be int, not float"):
-        _creation.eye(2.5)
+        creation.eye(2.5)
 
 
 RANGES = [
@@ -368,23 +368,23 @@ RANGES = [
 
 @pytest.mark.parametrize("limits", RANGES)
 def test_arange_equals_pytorch(torch, limits):
-    assert same(_creation.arange(*limits), torch.arange(*limits))
+    assert same(creation.arange(*limits), torch.arange(*limits))
     names = ("float16", "float64", "int64", "int32", "int16")
     for name in names if abs(limits[0]) < 2**60 else ():
         try:
             expected = torch.arange(*limits, dtype=getattr(torch, name))
         except (RuntimeError, ValueError) as error:  # a step of less than one is none for integers
             with pytest.raises(RuntimeError, match=str(error)):
-                _creation.arange(*limits, dtype=getattr(_dtype, name))
+                creation.arange(*limits, dtype=getattr(dtypes, name))
         else:
-            assert same(_creation.arange(*limits, dtype=getattr(_dtype, name)), expected), name
+            assert same(creation.arange(*limits, dtype=getattr(dtypes, name)), expected), name
 
 
 def test_arange_without_pytorch():
-    assert _creation.arange(end=3)._array.tolist() == [0, 1, 2]
-    assert _creation.arange(1, end=3)._array.tolist() == [1, 2]
-    assert _creation.arange(start=1, end=3)._array.tolist() == [1, 2]
-    assert _creation.arange(tensor(3.0)).dtype is _dtype.float32
+    assert creation.arange(end=3)._array.tolist() == [0, 1, 2]
+    assert creation.arange(1, end=3)._array.tolist() == [1, 2]
+    assert creation.arange(start=1, end=3)._array.tolist() == [1, 2]
+    assert creation.arange(tensor(3.0)).dtype is dtypes.float32
 
 
 @pytest.mark.parametrize(
@@ -400,34 +400,34 @@ def test_arange_without_pytorch():
 )
 def test_arange_refuses(limits, error, text):
     with pytest.raises(error, match=text):
-        _creation.arange(*limits)
+        creation.arange(*limits)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 5, 64])
 def test_spaced_numbers_equal_pytorch(torch, rng, steps):
     for _ in range(20):
         start, end = (round(float(limit), 2) for limit in rng.normal(0, 30, 2))
-        ours, expected = _creation.linspace(start, end, steps), torch.linspace(start, end, steps)
+        ours, expected = creation.linspace(start, end, steps), torch.linspace(start, end, steps)
         np.testing.assert_allclose(ours._array, expected.numpy(), rtol=0, atol=2e-7 * 100)
-        assert ours.dtype is _dtype.float32
-        ours = _creation.linspace(start, end, steps, dtype=_dtype.int64)
+        assert ours.dtype is dtypes.float32
+        ours = creation.linspace(start, end, steps, dtype=dtypes.int64)
         # PyTorch may or may not round between the product and the sum, before it cuts.
         expected = torch.linspace(start, end, steps, dtype=torch.int64).numpy()
         np.testing.assert_allclose(ours._array, expected, rtol=0, atol=1)
-        powers = _creation.logspace(start / 10, end / 10, steps, 3.0)._array
+        powers = creation.logspace(start / 10, end / 10, steps, 3.0)._array
         expected = torch.logspace(start / 10, end / 10, steps, 3.0).numpy()
         np.testing.assert_allclose(powers, expected, rtol=1e-6)
 
 
 def test_linspace_edges():
-    assert _creation.linspace(0, 1, 3)._array.tolist() == [0, 0.5, 1]
-    assert _creation.linspace(3, 9, 1)._array.tolist() == [3]
-    assert _creation.linspace(0, 2j, 3)._array.tolist() == [0, 1j, 2j]
-    assert _creation.logspace(0, 2, 3)._array.tolist() == [1, 10, 100]
+    assert creation.linspace(0, 1, 3)._array.tolist() == [0, 0.5, 1]
+    assert creation.linspace(3, 9, 1)._array.tolist() == [3]
+    assert creation.linspace(0, 2j, 3)._array.tolist() == [0, 1j, 2j]
+    assert creation.logspace(0, 2, 3)._array.tolist() == [1, 10, 100]
     with pytest.raises(RuntimeError, match="number of steps must be non-negative"):
-        _creation.linspace(0, 1, -1)
+        creation.linspace(0, 1, -1)
     with pytest.raises(NotImplementedError, match="bool"):
-        _creation.linspace(0, 1, 2, dtype=_dtype.bool)
+        creation.linspace(0, 1, 2, dtype=dtypes.bool)
 
 
 def layouts():
@@ -452,32 +452,32 @@ def test_tensors_like_another_have_pytorchs_strides(torch):
     for array in layouts():
         ours = wrap(array)
         theirs = torch.ones(1000).as_strided(array.shape, ours.stride())
-        assert same(_creation.zeros_like(ours), torch.zeros_like(theirs))
+        assert same(creation.zeros_like(ours), torch.zeros_like(theirs))
         assert same(
-            _creation.ones_like(ours, dtype=_dtype.float64),
+            creation.ones_like(ours, dtype=dtypes.float64),
             torch.ones_like(theirs, dtype=torch.float64),
         )
-        assert _creation.empty_like(ours).stride() == torch.empty_like(theirs).stride()
+        assert creation.empty_like(ours).stride() == torch.empty_like(theirs).stride()
         assert same(
-            _creation.full_like(ours, 2.5, memory_format=_tensor.contiguous_format),
+            creation.full_like(ours, 2.5, memory_format=_tensor.contiguous_format),
             torch.full_like(theirs, 2.5, memory_format=torch.contiguous_format),
         )
 
 
 def test_memory_format_can_be_chosen():
-    image = _creation.zeros(2, 3, 4, 5)
-    last = _creation.empty(2, 3, 4, 5, memory_format=_tensor.channels_last)
+    image = creation.zeros(2, 3, 4, 5)
+    last = creation.empty(2, 3, 4, 5, memory_format=_tensor.channels_last)
     assert last.stride() == (60, 1, 15, 3)
-    assert _creation.ones_like(last).stride() == last.stride()
-    assert _creation.ones_like(image, memory_format=_tensor.channels_last).stride() == last.stride()
-    volume = _creation.empty(2, 3, 4, 5, 6, memory_format=_tensor.channels_last_3d)
+    assert creation.ones_like(last).stride() == last.stride()
+    assert creation.ones_like(image, memory_format=_tensor.channels_last).stride() == last.stride()
+    volume = creation.empty(2, 3, 4, 5, 6, memory_format=_tensor.channels_last_3d)
     assert volume.stride() == (360, 1, 90, 18, 3)
     with pytest.raises(RuntimeError, match="required rank 4 tensor to use channels_last format"):
-        _creation.empty(2, 3, memory_format=_tensor.channels_last)
+        creation.empty(2, 3, memory_format=_tensor.channels_last)
     with pytest.raises(RuntimeError, match="unsupported memory format Preserve"):
-        _creation.empty(2, 3, memory_format=_tensor.preserve_format)
+        creation.empty(2, 3, memory_format=_tensor.preserve_format)
     with pytest.raises(TypeError, match="argument 'input' must be Tensor, not list"):
-        _creation.zeros_like([1])
+        creation.zeros_like([1])
 
 
 def test_legacy_constructor_tells_sizes_from_data():
@@ -486,9 +486,9 @@ def test_legacy_constructor_tells_sizes_from_data():
     assert make(2, 3).shape == make(Size([2, 3])).shape == (2, 3)
     assert make(3).shape == make(np.int64(3)).shape == (3,)
     assert make((2, 3))._array.tolist() == make([2, 3])._array.tolist() == [2, 3]
-    assert make([True]).dtype is make(np.ones(2)).dtype is _dtype.float32
+    assert make([True]).dtype is make(np.ones(2)).dtype is dtypes.float32
     shared = tensor([1, 2])
-    assert make(shared)._array is shared._array and make(shared).dtype is _dtype.int64
+    assert make(shared)._array is shared._array and make(shared).dtype is dtypes.int64
 
 
 @pytest.mark.parametrize(
@@ -522,38 +522,38 @@ def test_legacy_constructor_refuses(argument, error, text):
     ],
 )
 def test_legacy_types_stand_for_a_dtype(kind, name):
-    legacy = getattr(_creation, f"{kind}Tensor")
+    legacy = getattr(creation, f"{kind}Tensor")
     made = legacy([1, 0])
     assert made._array.dtype == name and made.type() == f"torch.{kind}Tensor"
     assert legacy(2, 3).shape == (2, 3)
     assert isinstance(made, legacy) and not isinstance(3, legacy)
-    others = [_creation.FloatTensor, _creation.LongTensor]
+    others = [creation.FloatTensor, creation.LongTensor]
     assert [isinstance(made, other) for other in others] == [kind == "Float", kind == "Long"]
     assert repr(legacy) == f"<class 'torch.{kind}Tensor'>"
-    assert legacy.dtype is getattr(_dtype, name)
+    assert legacy.dtype is getattr(dtypes, name)
     with pytest.raises(TypeError, match="expected a tensor of"):
         legacy(tensor([1j]))
 
 
 def test_legacy_types_cut_fractions_and_wrap():
-    assert _creation.LongTensor([1.5, 2])._array.tolist() == [1, 2]
-    assert _creation.ByteTensor([1, -1])._array.tolist() == [1, 255]
+    assert creation.LongTensor([1.5, 2])._array.tolist() == [1, 2]
+    assert creation.ByteTensor([1, -1])._array.tolist() == [1, 255]
     with pytest.raises(RuntimeError, match="type uint8 without overflow"):
-        _creation.ByteTensor([300])
+        creation.ByteTensor([300])
 
 
 def test_a_buffer_shares_its_memory_with_the_tensor():
     buffer = bytearray(b"\x01\x00\x02\x00\x03\x00")
-    found = _creation.frombuffer(buffer, dtype=_dtype.int16)
+    found = creation.frombuffer(buffer, dtype=dtypes.int16)
     assert found._array.tolist() == [1, 2, 3]
     buffer[0] = 9
     assert found._array[0] == 9
-    part = _creation.frombuffer(buffer, dtype=_dtype.uint8, count=2, offset=2)
+    part = creation.frombuffer(buffer, dtype=dtypes.uint8, count=2, offset=2)
     assert part._array.tolist() == [2, 0]
     numbers = np.ones(2, "f")
-    assert _creation.frombuffer(numbers, dtype=_dtype.float32, requires_grad=True).requires_grad
+    assert creation.frombuffer(numbers, dtype=dtypes.float32, requires_grad=True).requires_grad
     with pytest.warns(UserWarning, match="The given buffer is not writable"):
-        _creation.frombuffer(b"12", dtype=_dtype.int16)
+        creation.frombuffer(b"12", dtype=dtypes.int16)
 
 
 BUFFERS = {
@@ -574,7 +574,7 @@ def test_frombuffer_refuses_what_pytorch_refuses(torch, case):
     with pytest.raises(ValueError) as expected:
         torch.frombuffer(buffer, dtype=torch.int16, **where)
     with pytest.raises(ValueError, match=re.escape(str(expected.value))):
-        _creation.frombuffer(buffer, dtype=_dtype.int16, **where)
+        creation.frombuffer(buffer, dtype=dtypes.int16, **where)
 
 
 WINDOWS = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
@@ -584,25 +584,25 @@ WINDOWS = ["bartlett_window", "blackman_window", "hamming_window", "hann_window"
 def test_windows_are_pytorchs(torch, name):
     for length in (0, 1, 2, 5, 8):
         for periodic in (True, False):
-            ours = getattr(_creation, name)(length, periodic)
+            ours = getattr(creation, name)(length, periodic)
             expected = getattr(torch, name)(length, periodic).numpy()
             assert ours._array.dtype == expected.dtype
             np.testing.assert_allclose(ours._array, expected, rtol=0, atol=1e-6)
-    assert getattr(_creation, name)(3, dtype=_dtype.float64).dtype is _dtype.float64
+    assert getattr(creation, name)(3, dtype=dtypes.float64).dtype is dtypes.float64
 
 
 @pytest.mark.parametrize("name", WINDOWS)
 def test_a_window_rises_and_falls_alike(name):
-    window = getattr(_creation, name)(9, False, dtype=_dtype.float64)._array
+    window = getattr(creation, name)(9, False, dtype=dtypes.float64)._array
     np.testing.assert_allclose(window, window[::-1], atol=1e-15)
     assert window[4] == pytest.approx(1) and (np.diff(window[:5]) > 0).all()
-    np.testing.assert_array_equal(getattr(_creation, name)(8)._array, window[:8].astype(F32))
+    np.testing.assert_array_equal(getattr(creation, name)(8)._array, window[:8].astype(F32))
     with pytest.raises(RuntimeError, match="floating point dtypes, got: int64"):
-        getattr(_creation, name)(3, dtype=_dtype.int64)
+        getattr(creation, name)(3, dtype=dtypes.int64)
     with pytest.raises(
         RuntimeError, match=f"{name} requires non-negative window_length, got window_length=-1"
     ):
-        getattr(_creation, name)(-1)
+        getattr(creation, name)(-1)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,10 @@ def has_examples(module):
 
 
 def test_modules_with_examples_are_known():
-    with_examples, without = ("convcore.functions", "convcore.nn.modules.conv"), "convcore._limits"
+    with_examples, without = (
+        ("convcore.functions", "convcore.nn.modules.conv"),
+        "convcore._tensor.limits",
+    )
     assert all(has_examples(importlib.import_module(name)) for name in with_examples)
     assert not has_examples(importlib.import_module(without))
 

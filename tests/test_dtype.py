@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import convcore
-from convcore import _dtype, _limits
-from convcore._device import check_device, device
-from convcore._size import Size, trusted
+from convcore._tensor import dtypes, limits
+from convcore._tensor.device import check_device, device
+from convcore._tensor.size import Size, trusted
 
 WIDE = ("uint16", "uint32", "uint64")  # which PyTorch promotes to floating dtypes only
-NAMES = [str(one).removeprefix("torch.") for one in _dtype.ALL]
+NAMES = [str(one).removeprefix("torch.") for one in dtypes.ALL]
 ALIASES = {
     "half": "float16",
     "float": "float32",
@@ -32,77 +32,77 @@ ALIASES = {
 @pytest.fixture
 def default_dtype():
     """Set the default dtype; float32 is back at the end."""
-    yield _dtype.set_default_dtype
-    _dtype.set_default_dtype(_dtype.float32)
+    yield dtypes.set_default_dtype
+    dtypes.set_default_dtype(dtypes.float32)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_dtype_attributes_equal_pytorch(torch, name):
-    ours, theirs = getattr(_dtype, name), getattr(torch, name)
+    ours, theirs = getattr(dtypes, name), getattr(torch, name)
     for attribute in ("itemsize", "is_floating_point", "is_complex", "is_signed"):
         assert getattr(ours, attribute) == getattr(theirs, attribute)
     assert repr(ours) == repr(theirs)
     assert str(ours.to_real()) == str(theirs.to_real())
     assert ours.numpy == np.dtype(name)
-    assert _dtype.of(ours.numpy) is ours
+    assert dtypes.of(ours.numpy) is ours
 
 
 def test_dtype_to_complex():
-    assert _dtype.float32.to_complex() is _dtype.complex64
-    assert _dtype.complex128.to_complex() is _dtype.complex128
+    assert dtypes.float32.to_complex() is dtypes.complex64
+    assert dtypes.complex128.to_complex() is dtypes.complex128
     with pytest.raises(RuntimeError, match=r"torch\.int32"):
-        _dtype.int32.to_complex()
+        dtypes.int32.to_complex()
 
 
 @pytest.mark.parametrize(("alias", "name"), ALIASES.items())
 def test_dtype_alias_is_the_same_object(alias, name):
-    assert getattr(_dtype, alias) is getattr(_dtype, name)
+    assert getattr(dtypes, alias) is getattr(dtypes, name)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_dtype_survives_copies_and_pickles(name):
-    one = getattr(_dtype, name)
+    one = getattr(dtypes, name)
     assert copy.deepcopy(one) is one
     assert pickle.loads(pickle.dumps(one)) is one
 
 
 def test_dtype_cannot_be_made():
     with pytest.raises(TypeError, match="cannot create"):
-        _dtype.dtype()
+        dtypes.dtype()
 
 
 @pytest.mark.parametrize("foreign", ["longdouble", ">f4", "U3", "O", "datetime64[s]"])
 def test_of_names_a_dtype_that_no_tensor_has(foreign):
     with pytest.raises(TypeError, match=r"can't convert .*float32"):
-        _dtype.of(np.dtype(foreign))
+        dtypes.of(np.dtype(foreign))
 
 
 def test_as_numpy_takes_every_name_of_a_type():
-    assert _dtype.as_numpy(_dtype.int8) == np.int8
-    assert _dtype.as_numpy(np.dtype("float64")) == np.float64
-    assert _dtype.as_numpy(np.float16) == np.float16
-    assert _dtype.as_numpy(float) == np.float64
-    assert _dtype.as_numpy(int) == np.int64
-    assert _dtype.as_numpy(bool) == np.bool_
-    assert _dtype.as_numpy(complex) == np.complex128
-    assert _dtype.as_numpy() == np.float32
+    assert dtypes.as_numpy(dtypes.int8) == np.int8
+    assert dtypes.as_numpy(np.dtype("float64")) == np.float64
+    assert dtypes.as_numpy(np.float16) == np.float16
+    assert dtypes.as_numpy(float) == np.float64
+    assert dtypes.as_numpy(int) == np.int64
+    assert dtypes.as_numpy(bool) == np.bool_
+    assert dtypes.as_numpy(complex) == np.complex128
+    assert dtypes.as_numpy() == np.float32
     with pytest.raises(TypeError, match=r"must be torch\.dtype, not str"):
-        _dtype.as_numpy("float32")
+        dtypes.as_numpy("float32")
 
 
 def test_default_dtype_decides_what_floats_become(default_dtype):
-    default_dtype(_dtype.float64)
-    assert _dtype.get_default_dtype() is _dtype.float64
-    assert _dtype.as_numpy() == np.float64
-    assert _dtype.result_type(1.0) is _dtype.float64
-    assert _dtype.result_type(1j) is _dtype.complex128
-    assert _limits.finfo().dtype == "float64"
+    default_dtype(dtypes.float64)
+    assert dtypes.get_default_dtype() is dtypes.float64
+    assert dtypes.as_numpy() == np.float64
+    assert dtypes.result_type(1.0) is dtypes.float64
+    assert dtypes.result_type(1j) is dtypes.complex128
+    assert limits.finfo().dtype == "float64"
 
 
-@pytest.mark.parametrize("wrong", [_dtype.int32, _dtype.complex64, np.float32, "float32", None])
+@pytest.mark.parametrize("wrong", [dtypes.int32, dtypes.complex64, np.float32, "float32", None])
 def test_default_dtype_must_be_floating(wrong):
     with pytest.raises(TypeError, match="only floating-point types are supported"):
-        _dtype.set_default_dtype(wrong)
+        dtypes.set_default_dtype(wrong)
 
 
 def attempt(function, *arguments):
@@ -116,21 +116,21 @@ def attempt(function, *arguments):
 @pytest.mark.parametrize("first", NAMES)
 def test_promotion_and_casts_equal_pytorch(torch, first):
     for second in NAMES:
-        ours = getattr(_dtype, first), getattr(_dtype, second)
+        ours = getattr(dtypes, first), getattr(dtypes, second)
         theirs = getattr(torch, first), getattr(torch, second)
-        promoted = attempt(_dtype.promote_types, *ours), attempt(torch.promote_types, *theirs)
+        promoted = attempt(dtypes.promote_types, *ours), attempt(torch.promote_types, *theirs)
         assert str(promoted[0]) == str(promoted[1])
-        assert _dtype.can_cast(*ours) == torch.can_cast(*theirs)
+        assert dtypes.can_cast(*ours) == torch.can_cast(*theirs)
 
 
 def test_promotion_without_pytorch():
-    promote = _dtype.promote_types
-    assert promote(_dtype.int64, _dtype.float16) is _dtype.float16
-    assert promote(_dtype.uint8, _dtype.int8) is _dtype.int16
-    assert promote(_dtype.float64, _dtype.complex64) is _dtype.complex128
-    assert promote(_dtype.bool, _dtype.uint8) is _dtype.uint8
+    promote = dtypes.promote_types
+    assert promote(dtypes.int64, dtypes.float16) is dtypes.float16
+    assert promote(dtypes.uint8, dtypes.int8) is dtypes.int16
+    assert promote(dtypes.float64, dtypes.complex64) is dtypes.complex128
+    assert promote(dtypes.bool, dtypes.uint8) is dtypes.uint8
     with pytest.raises(TypeError, match=r"argument 'type2' \(position 2\) must be torch.dtype"):
-        promote(_dtype.int8, 2)
+        promote(dtypes.int8, 2)
 
 
 OPERANDS = [
@@ -151,21 +151,21 @@ def test_result_type_equals_pytorch(torch):
         if expected == "torch.complex32":  # there is none here
             expected = "torch.complex64"
         x, y = (ours(*operand) for operand in pair)
-        assert str(attempt(_dtype.result_type, x, y)) == expected, pair
+        assert str(attempt(dtypes.result_type, x, y)) == expected, pair
         if isinstance(x, np.ndarray) and expected.startswith("torch."):
-            assert str(_dtype.of(_dtype.common(x, y))) == expected, pair
+            assert str(dtypes.of(dtypes.common(x, y))) == expected, pair
 
 
 def test_result_type_of_several_operands():
     eight, scalar = np.ones(2, np.int8), np.ones((), np.float64)
-    assert _dtype.result_type(eight, 3, True) is _dtype.int8
-    assert _dtype.result_type(eight, 3, 2.5) is _dtype.float32
-    assert _dtype.result_type(eight, scalar, 2.5) is _dtype.float64
-    assert _dtype.result_type(scalar, np.float32(2), 1j) is _dtype.complex128
+    assert dtypes.result_type(eight, 3, True) is dtypes.int8
+    assert dtypes.result_type(eight, 3, 2.5) is dtypes.float32
+    assert dtypes.result_type(eight, scalar, 2.5) is dtypes.float64
+    assert dtypes.result_type(scalar, np.float32(2), 1j) is dtypes.complex128
     with pytest.raises(TypeError, match="but got str"):
-        _dtype.result_type(eight, "3")
+        dtypes.result_type(eight, "3")
     with pytest.raises(TypeError, match="at least one"):
-        _dtype.result_type()
+        dtypes.result_type()
 
 
 FLOATING = [name for name in NAMES if "float" in name or "comp" in name]
@@ -175,7 +175,7 @@ FLOATING = [name for name in NAMES if "float" in name or "comp" in name]
 def test_finfo_equals_pytorch(torch, name):
     if name == "bfloat16":
         pytest.importorskip("ml_dtypes")
-    ours, theirs = _limits.finfo(getattr(_dtype, name)), torch.finfo(getattr(torch, name))
+    ours, theirs = limits.finfo(getattr(dtypes, name)), torch.finfo(getattr(torch, name))
     for attribute in ("bits", "dtype", "eps", "max", "min", "tiny", "smallest_normal"):
         assert getattr(ours, attribute) == getattr(theirs, attribute)
     assert ours.resolution == pytest.approx(theirs.resolution)
@@ -184,7 +184,7 @@ def test_finfo_equals_pytorch(torch, name):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if "int" in name])
 def test_iinfo_equals_pytorch(torch, name):
-    ours, theirs = _limits.iinfo(getattr(_dtype, name)), torch.iinfo(getattr(torch, name))
+    ours, theirs = limits.iinfo(getattr(dtypes, name)), torch.iinfo(getattr(torch, name))
     for attribute in ("bits", "dtype", "max", "min"):
         assert getattr(ours, attribute) == getattr(theirs, attribute)
     assert repr(ours) == repr(theirs)
@@ -192,13 +192,13 @@ def test_iinfo_equals_pytorch(torch, name):
 
 def test_limits_of_the_wrong_category_are_refused():
     with pytest.raises(TypeError, match=r"Use torch\.iinfo"):
-        _limits.finfo(_dtype.int8)
+        limits.finfo(dtypes.int8)
     with pytest.raises(TypeError, match=r"Use torch\.finfo"):
-        _limits.iinfo(_dtype.float32)
+        limits.iinfo(dtypes.float32)
     with pytest.raises(TypeError, match=r"torch\.bool is not supported"):
-        _limits.iinfo(_dtype.bool)
-    assert _limits.finfo(_dtype.float32) == _limits.finfo(_dtype.complex64)
-    assert _limits.iinfo(_dtype.int8) != _limits.iinfo(_dtype.uint8)
+        limits.iinfo(dtypes.bool)
+    assert limits.finfo(dtypes.float32) == limits.finfo(dtypes.complex64)
+    assert limits.iinfo(dtypes.int8) != limits.iinfo(dtypes.uint8)
 
 
 def test_size_stays_a_size():

@@ -22,8 +22,8 @@ MODULES = "the modules that define them"
 # By file: what keeps the objects alive.
 KEPT = {
     "_forks.py": "a weak reference takes the id away when the lock dies; or the caller",
-    "_storage.py": MEMO,
-    "_tensor.py": f"a dict or set, which keeps its keys (the hash); {MEMO}",
+    "_tensor/storage.py": MEMO,
+    "_tensor/tensor.py": f"a dict or set, which keeps its keys (the hash); {MEMO}",
     "autograd/function.py": CALLERS,
     "autograd/node.py": "nothing: the number is shown",
     "autograd/traversal.py": "the buffers of the pass; an id leaves the set with its tensor",

@@ -16,18 +16,12 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
-TENSORS = " ".join(
-    (
-        "_tensor _tensor_html _tensor_str _creation _constants _dtype _dtype_names _device",
-        "_errors _frames _limits _meta _reads _recording _settings _size _storage _text",
-    )
-)
 # From the ground up. A room is a string; where several files make one room, they share the string.
 FLOORS = (
     ("_forks", "_pyinstaller"),
     ("kernels",),
     ("engine",),
-    (f"{TENSORS} random",),
+    ("_tensor _errors random",),
     ("autograd",),
     ("functions",),
     ("futures", "overrides"),
@@ -121,7 +115,7 @@ def nodes(text: str) -> list[ast.AST]:
 
 
 # Modules that load what stands above them at its first use, by import_module.
-LOADERS = {("_tensor.py", "convcore.functions"), ("overrides.py", "convcore")}
+LOADERS = {("_tensor/tensor.py", "convcore.functions"), ("overrides.py", "convcore")}
 
 
 def named_module(argument: ast.expr) -> str:
@@ -373,10 +367,10 @@ def test_package_has_sources_to_check():
         (upward_imports, "engine/conv/deep/conv.py", "from ....nn import functional"),
         (upward_imports, "engine/conv/passes.py", "def f():\n    from convcore import cli"),
         (upward_imports, "nn/modules/conv.py", "from convcore.optim import SGD"),
-        (upward_imports, "_tensor.py", "from convcore.autograd import graph"),
+        (upward_imports, "_tensor/tensor.py", "from convcore.autograd import graph"),
         (upward_imports, "bench/suites.py", "from convcore.cli import main"),
         (upward_imports, "_errors/names.py", "importlib.import_module('convcore.compat.errors')"),
-        (upward_imports, "_dtype.py", "import_module(f'convcore.functions.{name}')"),
+        (upward_imports, "_tensor/dtypes.py", "import_module(f'convcore.functions.{name}')"),
         (upward_imports, "cli/__init__.py", "from convcore import __main__"),
         (upward_imports, "kernels/conv/_im2col.pyx", "from convcore.engine import plan"),
         (upward_imports, "kernels/conv/_im2col.pyx", "    from ...engine import plan"),
@@ -427,7 +421,7 @@ def test_package_has_sources_to_check():
         (interruptible_contexts, "optim/sgd.py", "class A:\n  def __exit__(self, *e): pass"),
         (interruptible_contexts, "optim/sgd.py", "@contextlib.contextmanager\ndef a(): yield"),
         (interruptible_contexts, "optim/sgd.py", "@contextmanager\ndef a(): yield"),
-        (interruptible_contexts, "_dtype.py", "with np.errstate(all='ignore'): pass"),
+        (interruptible_contexts, "_tensor/dtypes.py", "with np.errstate(all='ignore'): pass"),
         (environment_writes, "engine/runtime/threads.py", "os.environ['OMP_NUM_THREADS'] = '1'"),
         (environment_writes, "engine/runtime/threads.py", "del os.environ['OMP_NUM_THREADS']"),
         (environment_writes, "engine/runtime/threads.py", "os.environ |= {'A': '1'}"),
@@ -452,7 +446,7 @@ def test_rule_finds_the_fault(rule, path, text):
             "from ..geometry import Axis\nfrom ...kernels.conv._winograd import forward",
         ),
         ("engine/conv/passes.py", "y = engine.matmul(a, b)\n@cache\ndef f(): pass"),
-        ("_tensor.py", "from convcore import random\nfrom ._dtype import float32"),
+        ("_tensor/tensor.py", "from convcore import random\nfrom .dtypes import float32"),
         ("bench/suites.py", "import convcore\nfrom convcore import engine, get_num_threads"),
         ("bench/peers/numpy_im2col.py", "y = np.tensordot(a, b)\nz = a @ b"),
         ("bench/worker.py", "env = os.environ.copy()\nenv['A'] = '1'\nenv.pop('B', None)"),

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from convcore import _dtype, _tensor_str
-from convcore._tensor import wrap
+from convcore._tensor import dtypes, printing, wrap
 
-NAMES = [one._name for one in _dtype.ALL]
+NAMES = [one._name for one in dtypes.ALL]
 CASES_A_DTYPE = 300
 
 
@@ -19,7 +18,7 @@ CASES_A_DTYPE = 300
 def default_options():
     """Every test starts from, and leaves, the default options."""
     yield
-    _tensor_str.set_printoptions(profile="default")
+    printing.set_printoptions(profile="default")
 
 
 @pytest.fixture
@@ -27,7 +26,7 @@ def both(torch):
     """Set the options here and in PyTorch."""
 
     def set_both(**options):
-        _tensor_str.set_printoptions(**options)
+        printing.set_printoptions(**options)
         torch.set_printoptions(**options)
 
     set_both(profile="default")
@@ -103,14 +102,14 @@ def test_printing_profiles_equal_pytorch(torch, both, rng, profile):
 
 def test_printing_after_another_default_dtype(torch):
     arrays = [np.ones(2, name) for name in ("float32", "float64", "complex64", "complex128")]
-    _dtype.set_default_dtype(_dtype.float64)
+    dtypes.set_default_dtype(dtypes.float64)
     torch.set_default_dtype(torch.float64)
     try:
         for array in arrays:
             assert str(wrap(array)) == str(torch.from_numpy(array))
             assert str(wrap(array[:0])) == str(torch.from_numpy(array[:0]))
     finally:
-        _dtype.set_default_dtype(_dtype.float32)
+        dtypes.set_default_dtype(dtypes.float32)
         torch.set_default_dtype(torch.float32)
 
 
@@ -163,7 +162,7 @@ def test_printing_without_pytorch(array, text):
 
 
 def test_printoptions_are_reported():
-    before = _tensor_str.get_printoptions()
+    before = printing.get_printoptions()
     assert before == {
         "precision": 4,
         "threshold": 1000,
@@ -171,12 +170,12 @@ def test_printoptions_are_reported():
         "linewidth": 80,
         "sci_mode": None,
     }
-    _tensor_str.set_printoptions(precision=2, sci_mode=True)
+    printing.set_printoptions(precision=2, sci_mode=True)
     assert str(wrap(np.float32([12.5]))) == "tensor([1.25e+01])"
-    _tensor_str.set_printoptions(**before)
+    printing.set_printoptions(**before)
     assert str(wrap(np.float32([12.5]))) == "tensor([12.5000])"
     with pytest.raises(ValueError, match="'tiny'"):
-        _tensor_str.set_printoptions(profile="tiny")
+        printing.set_printoptions(profile="tiny")
 
 
 def test_format_of_one_number_is_that_of_the_number():

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import convcore
-from convcore import _creation, _dtype, random
-from convcore._tensor import channels_last, wrap
+from convcore import random
+from convcore._tensor import channels_last, creation, dtypes, wrap
 from convcore.random import Generator
 
 SEEDS = (0, 1, -3, 2**40 + 5, 2**63 + 1)
@@ -54,7 +54,7 @@ def test_rand_equals_pytorch(torch, both, name):
     for seed in SEEDS:
         both(seed)
         for size in SIZES:
-            ours = random.rand(size, dtype=getattr(_dtype, name))._array
+            ours = random.rand(size, dtype=getattr(dtypes, name))._array
             expected = torch.rand(size, dtype=getattr(torch, name)).numpy()
             assert ours.dtype == expected.dtype
             np.testing.assert_array_equal(ours, expected)
@@ -65,7 +65,7 @@ def test_randn_equals_pytorch(torch, both, name):
     for seed in SEEDS:
         both(seed)
         for size in SIZES:
-            ours = random.randn(size, dtype=getattr(_dtype, name))._array
+            ours = random.randn(size, dtype=getattr(dtypes, name))._array
             assert_close(ours, torch.randn(size, dtype=getattr(torch, name)))
 
 
@@ -122,7 +122,7 @@ def test_filling_follows_memory(torch, both, seed):
 
 def test_draws_like_another_tensor_equal_pytorch(torch, both, seed):
     both(seed)
-    ours = _creation.empty(2, 3, 4, 5, memory_format=channels_last)
+    ours = creation.empty(2, 3, 4, 5, memory_format=channels_last)
     theirs = torch.empty(2, 3, 4, 5, memory_format=torch.channels_last)
     assert_close(random.rand_like(ours)._array, torch.rand_like(theirs))
     assert_close(random.randn_like(ours)._array, torch.randn_like(theirs))
@@ -172,7 +172,7 @@ def test_random_integers_of_a_dtype_equal_pytorch(torch, both, seed, name):
 def test_randperm_equals_pytorch(torch, both, seed, n):
     both(seed)
     assert random.randperm(n)._array.tolist() == torch.randperm(n).tolist()
-    assert random.randperm(n, dtype=_dtype.int32)._array.dtype == np.int32
+    assert random.randperm(n, dtype=dtypes.int32)._array.dtype == np.int32
 
 
 def test_normal_with_tensors_equals_pytorch(torch, both, seed, rng):
@@ -194,7 +194,7 @@ def test_coins_are_uniform_numbers_below_p(seed):
     """PyTorch's own coins may come from MKL; these are what it draws elsewhere."""
     for p in (0, 0.3, 1):
         random.manual_seed(seed)
-        uniform = random.rand(70001, dtype=_dtype.float64)._array
+        uniform = random.rand(70001, dtype=dtypes.float64)._array
         random.manual_seed(seed)
         array = np.empty(70001, np.float32)
         random.fill_bernoulli(array, p)
@@ -372,7 +372,7 @@ def test_sizes_and_gradients():
     assert random.randn((2, 2), requires_grad=True).requires_grad
     assert random.randint(3, size=(2,)).shape == random.randint(0, high=3, size=[2]).shape == (2,)
     assert random.randint(low=1, high=2, size=(3,))._array.tolist() == [1, 1, 1]
-    assert random.randint(3, (2,), dtype=_dtype.float32).dtype is _dtype.float32
+    assert random.randint(3, (2,), dtype=dtypes.float32).dtype is dtypes.float32
     for empty in (random.rand(0), random.randn(0, 4), random.randint(3, (0,)), random.randperm(0)):
         assert empty.numel() == 0
 
@@ -383,11 +383,11 @@ def test_sizes_and_gradients():
         (lambda: random.rand(-1), RuntimeError, "negative dimension -1"),
         (lambda: random.rand(2, device="cuda"), RuntimeError, "computes on the CPU"),
         (lambda: Generator("cuda"), RuntimeError, "computes on the CPU"),
-        (lambda: random.rand(2, dtype=_dtype.int64), NotImplementedError, "torch.int64"),
-        (lambda: random.randn(2, dtype=_dtype.bool), NotImplementedError, "torch.bool"),
+        (lambda: random.rand(2, dtype=dtypes.int64), NotImplementedError, "torch.int64"),
+        (lambda: random.randn(2, dtype=dtypes.bool), NotImplementedError, "torch.bool"),
         (lambda: random.randint(5, 5, (2,)), RuntimeError, "from=5 >= to=5"),
-        (lambda: random.randint(300, (2,), dtype=_dtype.uint8), RuntimeError, "out of bounds"),
-        (lambda: random.randint(3, (2,), dtype=_dtype.bool), RuntimeError, "out of bounds"),
+        (lambda: random.randint(300, (2,), dtype=dtypes.uint8), RuntimeError, "out of bounds"),
+        (lambda: random.randint(3, (2,), dtype=dtypes.bool), RuntimeError, "out of bounds"),
         (lambda: random.randint(3), TypeError, "high and size"),
         (lambda: random.randint(1, 2, 3, (2,)), TypeError, "high and size"),
         (lambda: random.randint_like(wrap(np.ones(2))), TypeError, "takes high"),

@@ -12,7 +12,7 @@ import make_stub
 import pytest
 
 import convcore
-from convcore import _tensor
+from convcore._tensor import tensor
 
 PACKAGE = Path(convcore.__file__).parent
 
@@ -20,9 +20,9 @@ TYPED = Path(__file__).parent / "types"
 
 
 def test_stub_is_what_the_class_has():
-    path = Path(_tensor.__file__).with_suffix(".pyi")
+    path = Path(tensor.__file__).with_suffix(".pyi")
     assert path.read_text() == make_stub.stub(), (
-        "the stub is not up to date: python tests/helpers/make_stub.py > convcore/_tensor.pyi"
+        "not up to date: python tests/helpers/make_stub.py > convcore/_tensor/tensor.pyi"
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import convcore
 from convcore import nn
-from convcore._tensor_html import png
+from convcore._tensor.html import png
 
 
 def pixels(page):

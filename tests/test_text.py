@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from convcore._text import printable
+from convcore._errors.text import printable
 
 HOSTILE = ["\x1b]0;title\x07", "a\nb", "\r", "\u202egpj.exe", "\x9b31m", "\ud800", "\u2028", "\x00"]
 

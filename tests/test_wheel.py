@@ -17,7 +17,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 GOOD = [
     "convcore/__init__.py",
     "convcore/py.typed",
-    "convcore/_tensor.pyi",
+    "convcore/_tensor/tensor.pyi",
     "convcore/kernels/_gemm.abi3.so",
     "convcore-0.1.0.dist-info/licenses/LICENSE",
 ]

@@ -81,7 +81,7 @@ def faults_of_name(name: str) -> Iterator[str]:
 
 def faults_of_contents(names: list[str], abi3: bool = True) -> Iterator[str]:
     """Yield what the wheel lacks and what it should not carry."""
-    for name in ("convcore/py.typed", "convcore/_tensor.pyi"):  # what type checkers read
+    for name in ("convcore/py.typed", "convcore/_tensor/tensor.pyi"):  # what type checkers read
         if name not in names:
             yield f"lacks {name}"
     if not any(re.fullmatch(r"convcore-[^/]+\.dist-info/licenses/LICENSE", name) for name in names):

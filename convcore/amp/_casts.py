@@ -7,8 +7,8 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from convcore import _dtype, functions
-from convcore._tensor import Tensor
+from convcore import functions
+from convcore._tensor import Tensor, dtypes
 from convcore.amp import _ops
 from convcore.autograd.casting import exchange, here
 from convcore.functions.casts import ELIGIBLE, cast, lower, tensors
@@ -23,13 +23,13 @@ def _lower(args: tuple, kwargs: dict) -> Any:
 
 
 def _float32(args: tuple, kwargs: dict) -> Any:
-    return _dtype.float32
+    return dtypes.float32
 
 
 def _widest(args: tuple, kwargs: dict) -> Any:
     for value in tensors((*args, *kwargs.values())):
-        if value.dtype is _dtype.float32:
-            return _dtype.float32
+        if value.dtype is dtypes.float32:
+            return dtypes.float32
         if value.dtype in ELIGIBLE and value.dtype is not lower():
             raise RuntimeError("Unexpected floating ScalarType in at::autocast::prioritize")
     return lower()
@@ -41,7 +41,7 @@ def _padding(args: tuple, kwargs: dict) -> Any:
     pads = kwargs.get("pad", args[1] if len(args) > 1 else ())
     volumes = isinstance(pads, list | tuple) and len(pads) == 6
     listed = how == "replicate" or (how == "reflect" and not volumes)
-    return _dtype.float32 if listed else None
+    return dtypes.float32 if listed else None
 
 
 # Other code for the functions
@@ -52,14 +52,14 @@ def _keeps_parameters(function: Callable, dtype: Any) -> bool:
 
     Layers do, and round them where they are multiplied.
     """
-    return dtype is _dtype.bfloat16 and function.__name__ in _ops.LAYERS
+    return dtype is dtypes.bfloat16 and function.__name__ in _ops.LAYERS
 
 
 def _cast_input(args: tuple, kwargs: dict, dtype: Any) -> tuple[tuple, dict]:
     """Cast a layer's input, and its parameters only if they are not float32."""
     named = {**dict(enumerate(args)), **kwargs}
     for name, value in named.items():
-        is_float32 = isinstance(value, Tensor) and value.dtype is _dtype.float32
+        is_float32 = isinstance(value, Tensor) and value.dtype is dtypes.float32
         if name in (0, "input") or not is_float32:
             named[name] = cast(value, dtype)
     return tuple([named[place] for place in range(len(args))]), {

@@ -11,8 +11,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from convcore import _device, _dtype
 from convcore._errors.calls import KeywordHints
+from convcore._tensor import dtypes
+from convcore._tensor.device import device
 from convcore.amp import _casts
 from convcore.autograd.casting import Casting, exchange, here
 from convcore.autograd.grad_mode import Uncalled
@@ -37,7 +38,7 @@ __all__ = [
     "set_autocast_enabled",
 ]
 
-_LOWER = (_dtype.bfloat16, _dtype.float16)
+_LOWER = (dtypes.bfloat16, dtypes.float16)
 _UNSUPPORTED = (
     "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
     "CPU Autocast only supports dtypes of torch.bfloat16, torch.float16 currently."
@@ -97,7 +98,7 @@ class autocast(KeywordHints, Casting, metaclass=Uncalled):
         cache_enabled: bool | None = None,
     ):
         _check_type(device_type)
-        device_type = _device.device(device_type).type
+        device_type = device(device_type).type
         if enabled and device_type != "cpu":
             warnings.warn(
                 f"User provided device_type of '{device_type}', but {device_type.upper()} is not "
@@ -139,7 +140,7 @@ class autocast(KeywordHints, Casting, metaclass=Uncalled):
 
 def is_autocast_available(device_type: str) -> bool:
     """Return whether a device has autocast: the CPU has."""
-    return _device.device(device_type).type == "cpu"
+    return device(device_type).type == "cpu"
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
@@ -154,7 +155,7 @@ def _type_of(function: str, device_type: Any) -> str:
             f"{function}(): argument 'device_type' (position 1) must be str, not "
             f"{type(device_type).__name__}"
         )
-    return _device.device(device_type).type
+    return device(device_type).type
 
 
 def is_autocast_cpu_enabled() -> bool:
@@ -164,7 +165,7 @@ def is_autocast_cpu_enabled() -> bool:
 
 def get_autocast_dtype(device_type: str) -> Any:
     """Return the lower precision of a device: what `autocast` asks for, or its default."""
-    return here.dtypes.get(_type_of("get_autocast_dtype", device_type), _dtype.bfloat16)
+    return here.dtypes.get(_type_of("get_autocast_dtype", device_type), dtypes.bfloat16)
 
 
 def get_autocast_gpu_dtype() -> Any:
@@ -185,7 +186,7 @@ def set_autocast_enabled(device_type: str, enabled: bool) -> None:
     RuntimeError
         It is to be on for a device that is not there.
     """
-    if _device.device(device_type).type != "cpu":
+    if device(device_type).type != "cpu":
         if enabled:
             raise RuntimeError(f"autocast is not available for {device_type!r}, only for 'cpu'")
         return
@@ -201,7 +202,7 @@ def set_autocast_enabled(device_type: str, enabled: bool) -> None:
 
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
     """Set the lower precision of a device in this thread."""
-    here.dtypes = {**here.dtypes, _device.device(device_type).type: dtype}
+    here.dtypes = {**here.dtypes, device(device_type).type: dtype}
 
 
 def is_autocast_cache_enabled() -> bool:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from convcore import _dtype
+from convcore._tensor import dtypes
 from convcore.kernels.runtime._restoring import Restoring
 from convcore.kernels.runtime._swapping import SwappedCode
 
@@ -14,7 +14,7 @@ __all__: list[str] = []
 
 
 # For each device type of PyTorch's that has a default of its own.
-_DEFAULTS: Mapping[str, Any] = {"cpu": _dtype.bfloat16, "cuda": _dtype.float16}
+_DEFAULTS: Mapping[str, Any] = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
 
 
 class Here(threading.local):

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import FLOATING, INEXACT, of
 from convcore._errors import hinted, hints
 from convcore._errors.calls import hinting
-from convcore._recording import mode
-from convcore._size import Size
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.dtypes import FLOATING, INEXACT, of
+from convcore._tensor.recording import mode
+from convcore._tensor.size import Size
 from convcore.autograd.hooks import retain_grad
 from convcore.autograd.node import Edge, GradientEdge, accumulator, edge
 from convcore.autograd.traversal import Traversal

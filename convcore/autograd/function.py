@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import INEXACT
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.dtypes import INEXACT
 from convcore.autograd import views
 from convcore.autograd.anomaly_mode import anomaly, where_made
 from convcore.autograd.grad_mode import mode, no_grad

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from convcore import _recording
+from convcore._tensor import recording
 from convcore.kernels.runtime._restoring import Restoring, undo
 
 __all__ = [
@@ -41,7 +41,7 @@ class _Mode(threading.local):
 
 
 mode = _Mode()
-_recording.mode = mode
+recording.mode = mode
 
 
 def is_grad_enabled() -> bool:
@@ -63,7 +63,7 @@ def _ident() -> int:
 
 def _marker(inference: bool) -> Callable[[int], None]:
     """Return what notes that a thread is in inference mode, or no more."""
-    return _recording.inferring.add if inference else _recording.inferring.discard
+    return recording.inferring.add if inference else recording.inferring.discard
 
 
 # Calls that set the switch of the thread that makes them: how contexts put it back.

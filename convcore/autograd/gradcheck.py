@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import INEXACT
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.dtypes import INEXACT
 from convcore.autograd.differentiate import grad
 from convcore.autograd.function import Function
 from convcore.engine.runtime.storages import may_overlap

@@ -15,8 +15,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from convcore._dtype import INEXACT
 from convcore._tensor import Tensor
+from convcore._tensor.dtypes import INEXACT
 from convcore.autograd.anomaly_mode import anomaly, where_made
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.handle import RemovableHandle, add_hook

@@ -13,10 +13,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from convcore._dtype_names import scalar_name
 from convcore._errors import hinted, hints
-from convcore._recording import Unversioned
 from convcore._tensor import Tensor
+from convcore._tensor.dtype_names import scalar_name
+from convcore._tensor.recording import Unversioned
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.leaf import leaf_of
 from convcore.kernels.runtime._restoring import Restoring

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
-from convcore._dtype_names import scalar_name
 from convcore._errors import hinted, hints
-from convcore._meta import MetaArray
-from convcore._recording import Unversioned
-from convcore._tensor import Tensor, wrap
+from convcore._tensor import Tensor, dtypes, wrap
+from convcore._tensor.dtype_names import scalar_name
+from convcore._tensor.meta import MetaArray
+from convcore._tensor.recording import Unversioned
 from convcore.autograd.grad_mode import enable_grad, mode
 from convcore.autograd.node import (
     AccumulateGrad,
@@ -120,7 +119,7 @@ def _attach(tensor: Tensor, x: Tensor) -> None:
     link.made_by = _INFERENCE if mode.inference else None
     if not mode.enabled and x._requires_grad and x._counter.__class__ is not Unversioned:
         # As in PyTorch, a leaf of its own.
-        tensor._requires_grad = tensor._array.dtype.kind in _dtype.INEXACT
+        tensor._requires_grad = tensor._array.dtype.kind in dtypes.INEXACT
     tensor._view = link
     tensor._counter = x._counter
 
@@ -254,7 +253,7 @@ def write(
     if isinstance(x._array, MetaArray):
         return x
     check_apart(x, *inputs)
-    recorded = x._array.dtype.kind in _dtype.INEXACT and needs_history(x, *inputs)
+    recorded = x._array.dtype.kind in dtypes.INEXACT and needs_history(x, *inputs)
     if recorded:
         before = _stand_in(x)
         inputs = tuple([before if tensor is x else tensor for tensor in inputs])
@@ -406,7 +405,7 @@ def check_fits(shape: tuple[int, ...], joint: tuple[int, ...]) -> None:
 
 def _check_result(x: Tensor, result: Tensor) -> None:
     check_fits(x._array.shape, result._array.shape)
-    if not _dtype.can_cast(result.dtype, x.dtype):
+    if not dtypes.can_cast(result.dtype, x.dtype):
         names = [scalar_name(t._array.dtype) for t in (result, x)]
         raise RuntimeError(
             f"result type {names[0]} can't be cast to the desired output type {names[1]}"

@@ -25,12 +25,12 @@ from convcore.engine.runtime.locks import process_lock
 
 # Where classes live that PyTorch shows by shorter names: str(type(x)) is "<class 'torch.Tensor'>".
 _SHOWN = {
-    "convcore._tensor": "torch",
-    "convcore._dtype": "torch",
-    "convcore._limits": "torch",
-    "convcore._device": "torch",
-    "convcore._size": "torch",
-    "convcore._storage": "torch",
+    "convcore._tensor.tensor": "torch",
+    "convcore._tensor.dtypes": "torch",
+    "convcore._tensor.limits": "torch",
+    "convcore._tensor.device": "torch",
+    "convcore._tensor.size": "torch",
+    "convcore._tensor.storage": "torch",
     "convcore.random.generator": "torch",
     "convcore.onnx.program": "torch.onnx",
 }

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from convcore._device import check_device as _check_device
 from convcore._errors import names as _names
+from convcore._tensor.device import check_device as _check_device
 from convcore.cuda import amp as amp
 
 __all__ = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from convcore._creation import zeros_like
 from convcore._tensor import Tensor
+from convcore._tensor.creation import zeros_like
 from convcore.distributions import constraints
 from convcore.distributions.transformed_distribution import TransformedDistribution
 from convcore.distributions.transforms import AbsTransform

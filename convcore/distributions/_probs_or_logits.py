@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from convcore._size import Size
 from convcore._tensor import Tensor
+from convcore._tensor.size import Size
 from convcore.distributions.distribution import Distribution
 from convcore.distributions.utils import (
     broadcast_all,

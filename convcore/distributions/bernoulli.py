@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from convcore._creation import arange
 from convcore._tensor import Tensor
+from convcore._tensor.creation import arange
 from convcore.autograd.grad_mode import no_grad
 from convcore.distributions import constraints
 from convcore.distributions._probs_or_logits import ProbsOrLogits

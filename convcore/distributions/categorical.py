@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation import arange
-from convcore._size import Size
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation import arange
+from convcore._tensor.size import Size
 from convcore.autograd.grad_mode import no_grad
 from convcore.distributions import constraints
 from convcore.distributions._probs_or_logits import ProbsOrLogits

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from convcore._creation import empty, full_like
 from convcore._tensor import Tensor
+from convcore._tensor.creation import empty, full_like
 from convcore.distributions import constraints
 from convcore.distributions.distribution import Distribution
 from convcore.distributions.utils import broadcast_all

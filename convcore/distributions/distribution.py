@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore._size import Size
 from convcore._tensor import Tensor
+from convcore._tensor.size import Size
 from convcore.autograd.grad_mode import no_grad
 from convcore.distributions import constraints
 from convcore.distributions.utils import lazy_property

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from convcore._creation import as_tensor, full_like
 from convcore._tensor import Tensor
+from convcore._tensor.creation import as_tensor, full_like
 from convcore.distributions._half import Half
 from convcore.distributions.cauchy import Cauchy
 from convcore.distributions.transformed_distribution import of_base

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from convcore._size import Size
 from convcore._tensor import Tensor
+from convcore._tensor.size import Size
 from convcore.distributions import constraints
 from convcore.distributions.distribution import Distribution
 from convcore.distributions.utils import lazy_property, standard_normal

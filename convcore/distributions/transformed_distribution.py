@@ -5,8 +5,8 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
-from convcore._size import Size
 from convcore._tensor import Tensor
+from convcore._tensor.size import Size
 from convcore.autograd.grad_mode import no_grad
 from convcore.distributions import constraints
 from convcore.distributions.distribution import Distribution

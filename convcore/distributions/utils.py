@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation import ones, zeros
-from convcore._dtype import get_default_dtype
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation import ones, zeros
+from convcore._tensor.dtypes import get_default_dtype
 from convcore.autograd.grad_mode import enable_grad
 from convcore.functions.broadcast import broadcast_tensors
 from convcore.functions.elementwise import sigmoid

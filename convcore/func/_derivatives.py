@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from convcore import autograd
-from convcore._creation import zeros_like
 from convcore._tensor import Tensor
+from convcore._tensor.creation import zeros_like
 from convcore.autograd.grad_mode import enable_grad, is_grad_enabled
 from convcore.autograd.node import AccumulateGrad
 from convcore.func._trees import filled, leaves, mapped

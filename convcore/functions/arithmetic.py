@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_number, number_as
-from convcore._dtype import (
+from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.creation.arguments import checked_number, number_as
+from convcore._tensor.dtypes import (
     INEXACT,
     can_cast_numpy,
     common,
@@ -20,9 +21,8 @@ from convcore._dtype import (
     number_dtype,
     result_numpy,
 )
-from convcore._dtype import of as of_numpy
-from convcore._meta import MetaArray, NoValuesError, check_together, meta, of_elements
-from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.dtypes import of as of_numpy
+from convcore._tensor.meta import MetaArray, NoValuesError, check_together, meta, of_elements
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, needs_history, record
 from convcore.autograd.views import check_apart, check_fits, check_writable, inplace

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_int
-from convcore._dtype import common
-from convcore._dtype_names import C_NAMES, scalar_name
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation.arguments import checked_int
+from convcore._tensor.dtype_names import C_NAMES, scalar_name
+from convcore._tensor.dtypes import common
 from convcore.autograd.node import record_without_derivative
 from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_arguments, check_kind, check_tensor, number

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import INEXACT
-from convcore._size import Size
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.dtypes import INEXACT
+from convcore._tensor.size import Size
 from convcore.autograd.node import record
 from convcore.autograd.views import view
 from convcore.engine.runtime.casts import astype

@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from convcore import _dtype
-from convcore._tensor import Tensor
+from convcore._tensor import Tensor, dtypes
 from convcore.autograd.casting import here
 from convcore.autograd.grad_mode import mode
 from convcore.functions.convert import to
 
 __all__: list[str] = []  # autocast and layers call them
 
-ELIGIBLE = (_dtype.float32, _dtype.bfloat16, _dtype.float16)
+ELIGIBLE = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
 
 
 def lower() -> Any:
@@ -57,8 +56,8 @@ def _is_weight(value: Tensor, dtype: Any) -> bool:
     return (
         here.caching
         and here.cache is not None
-        and dtype is not _dtype.float32
-        and value.dtype is _dtype.float32
+        and dtype is not dtypes.float32
+        and value.dtype is dtypes.float32
         and value.requires_grad
         and value.is_leaf
         and value._base is None

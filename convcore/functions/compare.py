@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_number
-from convcore._dtype import common, number_dtype
 from convcore._errors.calls import names_arguments
-from convcore._meta import NoValuesError, of_elements
-from convcore._reads import reads
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.creation.arguments import checked_number
+from convcore._tensor.dtypes import common, number_dtype
+from convcore._tensor.meta import NoValuesError, of_elements
+from convcore._tensor.reads import reads
 from convcore.autograd.node import record_without_derivative
 from convcore.functions._support.arguments import check_arguments, check_kind, check_tensor
 from convcore.functions._support.axes import wrap_dim

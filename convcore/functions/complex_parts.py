@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore._meta import check_together, empty_beside
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.meta import check_together, empty_beside
 from convcore.autograd.node import record
 from convcore.autograd.views import view
 from convcore.functions._support.arguments import check_arguments, check_tensor

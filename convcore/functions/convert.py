@@ -12,22 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _creation, _dtype
-from convcore._creation.arguments import checked_number, element
-from convcore._creation.memory import check_format, empty_array, empty_preserving
-from convcore._device import check_device, is_meta, unavailable
-from convcore._device import device as _device
 from convcore._errors.calls import names_arguments
-from convcore._meta import MetaArray, meta
 from convcore._tensor import (
     Tensor,
     channels_last,
     channels_last_3d,
     contiguous_format,
+    creation,
+    dtypes,
     memory_format,
     preserve_format,
     wrap,
 )
+from convcore._tensor.creation.arguments import checked_number, element
+from convcore._tensor.creation.memory import check_format, empty_array, empty_preserving
+from convcore._tensor.device import check_device, is_meta, unavailable
+from convcore._tensor.device import device as _device
+from convcore._tensor.meta import MetaArray, meta
 from convcore.autograd.node import describe, record
 from convcore.autograd.views import check_fits, write
 from convcore.engine.runtime import casts
@@ -199,7 +200,7 @@ def to(
     if other is not None:
         check_optional("to", other=other)
         dtype = other._array.dtype
-    target = self._array.dtype if dtype is None else _dtype.as_numpy(dtype)
+    target = self._array.dtype if dtype is None else dtypes.as_numpy(dtype)
     if device is not None and is_meta(device) is not self.is_meta:
         if self.is_meta:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
@@ -225,7 +226,7 @@ def _converted(
 
 def _cast(x: Tensor, dtype: np.dtype, memory_format: _Format = preserve_format) -> Tensor:
     out = wrap(copied(x._array, dtype, memory_format))
-    if dtype.kind in _dtype.INEXACT:
+    if dtype.kind in dtypes.INEXACT:
         before = x._array.dtype
         record("ToCopyBackward0", (x,), out, lambda needs, grad: _cast_back(grad, before))
     return out
@@ -235,7 +236,7 @@ def _cast_back(grad: Tensor, dtype: np.dtype) -> Tensor:
     return grad if grad._array.dtype == dtype else _cast(grad, dtype)
 
 
-def _conversion(target: _dtype.dtype, name: str) -> Callable[..., Tensor]:
+def _conversion(target: dtypes.dtype, name: str) -> Callable[..., Tensor]:
     """Return the method that converts to one dtype, such as `Tensor.double`."""
 
     def method(self: Tensor, memory_format: _Format = preserve_format) -> Tensor:
@@ -284,7 +285,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             raise TypeError(
                 f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
             )
-        src = wrap(np.asarray(src, _dtype.number_dtype(src)))
+        src = wrap(np.asarray(src, dtypes.number_dtype(src)))
     values = src._array
     _tell_of_lost(values.dtype, self._array.dtype)
     shape = self._array.shape
@@ -298,7 +299,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         (forgotten(self), src),
         lambda needs, grad: (
             zeros_like(grad) if needs[0] else None,
-            fit(grad, like) if needs[1] and like[1].kind in _dtype.INEXACT else None,
+            fit(grad, like) if needs[1] and like[1].kind in dtypes.INEXACT else None,
         ),
     )
 
@@ -402,27 +403,27 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 def new_tensor(self: Tensor, data: Any, **kwargs: Any) -> Tensor:
     """Copy ``data`` into a new tensor, of this tensor's dtype and device unless given."""
-    return _creation.tensor(data, **as_of(self, kwargs))
+    return creation.tensor(data, **as_of(self, kwargs))
 
 
 def new_zeros(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     """Return a tensor of zeros, of this tensor's dtype and device unless given."""
-    return _creation.zeros(*size, **as_of(self, kwargs))
+    return creation.zeros(*size, **as_of(self, kwargs))
 
 
 def new_ones(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     """Return a tensor of ones, of this tensor's dtype and device unless given."""
-    return _creation.ones(*size, **as_of(self, kwargs))
+    return creation.ones(*size, **as_of(self, kwargs))
 
 
 def new_empty(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     """Return an uninitialised tensor, of this tensor's dtype and device unless given."""
-    return _creation.empty(*size, **as_of(self, kwargs))
+    return creation.empty(*size, **as_of(self, kwargs))
 
 
 def new_full(self: Tensor, size: Any, fill_value: Any, **kwargs: Any) -> Tensor:
     """Return a tensor of one number, of this tensor's dtype and device unless given."""
-    return _creation.full(size, fill_value, **as_of(self, kwargs))
+    return creation.full(size, fill_value, **as_of(self, kwargs))
 
 
 def as_of(x: Tensor, kwargs: dict) -> dict:
@@ -434,10 +435,10 @@ def as_of(x: Tensor, kwargs: dict) -> dict:
 
 
 _CONVERSIONS = {
-    **{"bool": _dtype.bool, "byte": _dtype.uint8, "char": _dtype.int8, "short": _dtype.int16},
-    **{"int": _dtype.int32, "long": _dtype.int64, "half": _dtype.float16, "float": _dtype.float32},
-    **{"double": _dtype.float64, "cfloat": _dtype.complex64, "cdouble": _dtype.complex128},
-    "bfloat16": _dtype.bfloat16,
+    **{"bool": dtypes.bool, "byte": dtypes.uint8, "char": dtypes.int8, "short": dtypes.int16},
+    **{"int": dtypes.int32, "long": dtypes.int64, "half": dtypes.float16, "float": dtypes.float32},
+    **{"double": dtypes.float64, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128},
+    "bfloat16": dtypes.bfloat16,
 }
 _METHODS_ONLY = (
     *(contiguous, copy_, cpu, cuda, detach_, fill_, requires_grad_, to, type_as, zero_),

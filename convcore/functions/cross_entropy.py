@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_int
-from convcore._dtype import FLOATING
 from convcore._errors import hinted, hints
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.creation.arguments import checked_int
+from convcore._tensor.dtypes import FLOATING
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.engine.layers import nll

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
 from convcore._errors.calls import names_arguments
-from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor import Tensor, dtypes, scalar_name, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import (
@@ -68,13 +67,13 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         Shorter vectors count as having this length, but in the gradient, as in PyTorch.
     """
     check_arguments("cosine_similarity", x1=x1, x2=x2)
-    dtype = _dtype.promote_types(x1.dtype, x2.dtype).numpy
-    if dtype.kind not in _dtype.INEXACT or dtype.kind == "c":
+    dtype = dtypes.promote_types(x1.dtype, x2.dtype).numpy
+    if dtype.kind not in dtypes.INEXACT or dtype.kind == "c":
         raise RuntimeError(
             f"expected common dtype to be floating point, yet common dtype is {scalar_name(dtype)}"
         )
     x1, x2 = (
-        x if x._array.dtype.kind in _dtype.INEXACT else wrap(x._array.astype(dtype))
+        x if x._array.dtype.kind in dtypes.INEXACT else wrap(x._array.astype(dtype))
         for x in (x1, x2)
     )
     if x1.shape != x2.shape:

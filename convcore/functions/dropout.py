@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.memory import empty_preserving
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation.memory import empty_preserving
 from convcore.functions._support.arguments import check_kind, check_tensor, number
 from convcore.functions.arithmetic import add, add_, mul, mul_
 from convcore.functions.shape import squeeze, unsqueeze

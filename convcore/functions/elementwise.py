@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from convcore._dtype import get_default_dtype
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.dtypes import get_default_dtype
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.functions import arithmetic

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import FLOATING, common, result_numpy
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.dtypes import FLOATING, common, result_numpy
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record, record_without_derivative
 from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors

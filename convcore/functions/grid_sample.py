@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore._creation import linspace
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.creation import linspace
 from convcore.autograd.grad_mode import mode as grad_mode
 from convcore.autograd.node import record, record_without_derivative
 from convcore.functions._support.arguments import check_arguments, check_kind

@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from convcore import _dtype
 from convcore._errors.calls import UNNAMED, after
-from convcore._tensor import Tensor
+from convcore._tensor import Tensor, dtypes
 from convcore.functions.broadcast import cast
 
 __all__: list[str] = []
@@ -74,4 +73,4 @@ def widened(value: Any) -> Any:
 
 def _narrow(result: Any) -> Any:
     is_wide = isinstance(result, Tensor) and result._array.dtype == _SINGLE
-    return cast(result, _dtype.bfloat16.numpy) if is_wide else result
+    return cast(result, dtypes.bfloat16.numpy) if is_wide else result

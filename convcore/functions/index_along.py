@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_int, checked_number, element, factor
 from convcore._errors import hinted, hints
 from convcore._errors.calls import names_arguments, typename
-from convcore._meta import meta
 from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
+from convcore._tensor.creation.arguments import checked_int, checked_number, element, factor
+from convcore._tensor.meta import meta
 from convcore.autograd.node import describe, record
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.places import Indices, add_at

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _creation
-from convcore._creation.arguments import element
 from convcore._errors import hinted, hints
 from convcore._errors.calls import names_arguments
-from convcore._meta import MetaArray
-from convcore._tensor import Tensor, legacy_name, scalar_name, wrap
+from convcore._tensor import Tensor, creation, legacy_name, scalar_name, wrap
+from convcore._tensor.creation.arguments import element
+from convcore._tensor.meta import MetaArray
 from convcore.autograd import views
 from convcore.autograd.node import record
 from convcore.engine.runtime import layout
@@ -167,7 +166,7 @@ def _item(item: Any) -> Any:
                 ),
                 hints.of_pytorch(item),
             )
-        item = _creation.tensor(item)
+        item = creation.tensor(item)
         if not item._array.size:
             item = wrap(item._array.astype(np.int64))
     array = item._array

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_int, checked_number
-from convcore._dtype import INEXACT, float32, promote_types
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation.arguments import checked_int, checked_number
+from convcore._tensor.dtypes import INEXACT, float32, promote_types
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.engine.runtime.checks import plain

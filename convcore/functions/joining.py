@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore import _dtype
 from convcore._errors import hinted, hints
 from convcore._errors.calls import typename
-from convcore._meta import MetaArray, check_together, meta
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.dtypes import result_numpy
+from convcore._tensor.meta import MetaArray, check_together, meta
 from convcore.autograd.node import describe, record
 from convcore.engine.layers import strided_copy
 from convcore.engine.runtime import layout
@@ -180,7 +180,7 @@ def _check_sizes(shapes: list[tuple[int, ...]], axis: int, first: tuple[int, ...
 def _common_dtype(dtypes: list[np.dtype]) -> np.dtype:
     if len(set(dtypes)) == 1:
         return dtypes[0]
-    return _dtype.result_numpy(*[np.empty(1, dtype) for dtype in dtypes])
+    return result_numpy(*[np.empty(1, dtype) for dtype in dtypes])
 
 
 def _all_channels_last(arrays: list[np.ndarray]) -> bool:

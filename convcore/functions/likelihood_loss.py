@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import can_cast_numpy, common
-from convcore._dtype_names import C_NAMES
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.dtype_names import C_NAMES
+from convcore._tensor.dtypes import can_cast_numpy, common
 from convcore.functions._support.arguments import check_arguments, number
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.arithmetic import add, div, mul, sub

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_number
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation.arguments import checked_number
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions.arithmetic import add, div, mul
 from convcore.functions.elementwise import pow, square

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import common
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.dtypes import common
 from convcore.functions._support.arguments import check_tensor, check_tensors
 from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.in_place import in_place, in_place_methods

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import factor
-from convcore._dtype_names import C_NAMES
 from convcore._errors import hinted, hints
 from convcore._errors.calls import names_arguments, typename
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation.arguments import factor
+from convcore._tensor.dtype_names import C_NAMES
 from convcore.autograd.casting import here
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record

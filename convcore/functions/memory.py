@@ -11,21 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _creation
-from convcore._creation.arguments import checked_number, number_as
-from convcore._creation.memory import check_format
-from convcore._dtype import as_numpy, of
-from convcore._dtype_names import C_NAMES
 from convcore._errors.calls import names_arguments
-from convcore._meta import meta
-from convcore._settings import unset
-from convcore._storage import (
+from convcore._tensor import (
+    Tensor,
+    channels_last,
+    channels_last_3d,
+    creation,
+    preserve_format,
+    wrap,
+)
+from convcore._tensor.creation.arguments import checked_number, number_as
+from convcore._tensor.creation.memory import check_format
+from convcore._tensor.dtype_names import C_NAMES
+from convcore._tensor.dtypes import as_numpy, of
+from convcore._tensor.meta import meta
+from convcore._tensor.settings import unset
+from convcore._tensor.storage import (
     TypedStorage,
     UntypedStorage,
     as_tensor,
     strided,
 )
-from convcore._tensor import Tensor, channels_last, channels_last_3d, preserve_format, wrap
 from convcore.autograd.views import check_writable, view
 from convcore.engine.runtime.layout import memory_order
 from convcore.engine.runtime.storages import memory_of
@@ -360,7 +366,7 @@ def empty_strided(size: Any, stride: Any, **kwargs: Any) -> Tensor:
             f"({len(stride)})"
         )
     extent = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
-    return as_strided(_creation.empty(0 if 0 in size else extent, **kwargs), size, stride)
+    return as_strided(creation.empty(0 if 0 in size else extent, **kwargs), size, stride)
 
 
 def empty_permuted(size: Any, physical_layout: Any, **kwargs: Any) -> Tensor:
@@ -370,7 +376,7 @@ def empty_permuted(size: Any, physical_layout: Any, **kwargs: Any) -> Tensor:
             f"physical_layout must have each of the {len(size)} dimensions once, got "
             f"{list(physical_layout)}"
         )
-    dense = _creation.empty([size[axis] for axis in physical_layout], **kwargs)
+    dense = creation.empty([size[axis] for axis in physical_layout], **kwargs)
     return permute(dense, [*np.argsort(physical_layout)])
 
 

@@ -6,8 +6,8 @@ import math
 import warnings
 from typing import Any
 
-from convcore._creation import zeros
 from convcore._tensor import Tensor
+from convcore._tensor.creation import zeros
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions.arithmetic import add, mul
 from convcore.functions.attention import scaled_dot_product_attention

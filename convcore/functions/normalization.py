@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore._dtype import FLOATING
 from convcore._errors import hinted, hints
-from convcore._size import Size
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.dtypes import FLOATING
+from convcore._tensor.size import Size
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, needs_history, record
 from convcore.autograd.views import check_writable

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
-from convcore._creation.arguments import leaf, too_large
-from convcore._device import check_device
 from convcore._errors.calls import names_arguments
-from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor import Tensor, dtypes, scalar_name, wrap
+from convcore._tensor.creation.arguments import leaf, too_large
+from convcore._tensor.device import check_device
 from convcore.autograd.node import record, record_without_derivative
 from convcore.engine.integers import as_int
 from convcore.engine.runtime.checks import plain
@@ -218,7 +217,7 @@ def trace(input: Tensor) -> Tensor:
 
 @names_arguments
 def tril_indices(
-    row: int, col: int, offset: int = 0, *, dtype: Any = _dtype.int64, device: Any = None
+    row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None
 ) -> Tensor:
     """Return the indices of a matrix's lower triangle, up to a diagonal.
 
@@ -255,7 +254,7 @@ def tril_indices(
 
 @names_arguments
 def triu_indices(
-    row: int, col: int, offset: int = 0, *, dtype: Any = _dtype.int64, device: Any = None
+    row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None
 ) -> Tensor:
     """Return the indices of a matrix's upper triangle; see `tril_indices`."""
     return _triangle("triu_indices", np.triu_indices, row, col, offset, dtype, device)
@@ -294,7 +293,7 @@ def _triangle(
     for what, size in (("row", row), ("col", col)):
         if size < 0:
             raise RuntimeError(f"{what} must be non-negative, got{size}")
-    target = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
+    target = dtypes.as_numpy(dtypes.int64 if dtype is None else dtype)
     if target not in (np.int64, np.int32):
         raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(target)}'")
     # Rows below an upper triangle, and columns beside a lower one, are empty, however many.

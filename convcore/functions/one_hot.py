@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from convcore._creation.arguments import counted
 from convcore._errors import hinted, hints
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation.arguments import counted
 from convcore.functions._support.arguments import check_tensor
 
 __all__ = ["one_hot"]

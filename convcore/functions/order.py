@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from convcore._errors.calls import names_arguments
-from convcore._meta import MetaArray, meta
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.meta import MetaArray, meta
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.engine.integers import as_dim, as_int

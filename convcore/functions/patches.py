@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from convcore import engine
-from convcore._meta import MetaArray, meta
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.meta import MetaArray, meta
 from convcore.autograd.node import record
 from convcore.engine.geometry import Axis, index, indices, is_sequence
 from convcore.engine.runtime import layout

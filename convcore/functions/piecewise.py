@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_number, element
-from convcore._dtype import INEXACT, result_numpy
 from convcore._errors import hinted, hints
 from convcore._errors.calls import names_arguments
-from convcore._limits import finfo
-from convcore._meta import NoValuesError, of_elements
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.creation.arguments import checked_number, element
+from convcore._tensor.dtypes import INEXACT, result_numpy
+from convcore._tensor.limits import finfo
+from convcore._tensor.meta import NoValuesError, of_elements
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.functions._support.arguments import (

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from convcore import engine
-from convcore._meta import MetaArray
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.meta import MetaArray
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.geometry import index, indices, is_sequence

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_int, counted, factor
-from convcore._dtype import get_default_dtype, result_numpy
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation.arguments import checked_int, counted, factor
+from convcore._tensor.dtypes import get_default_dtype, result_numpy
 from convcore.autograd.views import own
 from convcore.engine.integers import as_int
 from convcore.functions._support.arguments import check_arguments, check_tensor

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from convcore._errors.calls import names_arguments
-from convcore._meta import empty_beside
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.meta import empty_beside
 from convcore.autograd.views import own
 from convcore.engine.integers import as_int
 from convcore.engine.runtime.checks import plain

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_int
-from convcore._creation.memory import empty_preserving
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation.arguments import checked_int
+from convcore._tensor.creation.memory import empty_preserving
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_tensor, ints
 from convcore.functions._support.axes import wrap_dim

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import as_numpy, get_default_dtype
-from convcore._dtype import cast as cast_array
 from convcore._errors import hinted, hints
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.dtypes import as_numpy, get_default_dtype
+from convcore._tensor.dtypes import cast as cast_array
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.integers import as_dim

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from convcore._dtype import INEXACT
 from convcore._errors.calls import names_arguments
-from convcore._limits import finfo
 from convcore._tensor import Tensor
+from convcore._tensor.dtypes import INEXACT
+from convcore._tensor.limits import finfo
 from convcore.functions._support.arguments import (
     check_arguments,
     check_kind,

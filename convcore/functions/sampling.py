@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import FLOATING
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name
+from convcore._tensor.dtypes import FLOATING
 from convcore.autograd.views import write
 from convcore.engine.integers import as_int
 from convcore.functions._support.arguments import check_kind, number

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
 from convcore._errors.calls import names_arguments, typename
-from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
+from convcore._tensor import Tensor, contiguous_format, dtypes, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.node import describe, record
 from convcore.functions._support.arguments import check_tensor, ints
@@ -103,7 +102,7 @@ def view(self: Tensor, size: Any = None, *more: int, dtype: Any = None) -> Tenso
             [3, 4]])
     """
     size = dtype if size is None else size
-    if isinstance(size, _dtype.dtype):
+    if isinstance(size, dtypes.dtype):
         return _read_as(self, size.numpy)
     sizes = _resolved(ints("view", "size", size, more), self._array.size)
     if not _is_viewable(self._array, sizes):

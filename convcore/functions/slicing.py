@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_int, too_large
 from convcore._errors.calls import names_arguments
-from convcore._meta import empty_beside
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation.arguments import checked_int, too_large
+from convcore._tensor.meta import empty_beside
 from convcore.autograd import views
 from convcore.autograd.node import describe, record
 from convcore.engine.integers import as_int

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from convcore._dtype import as_numpy
 from convcore._errors import hinted, hints
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.dtypes import as_numpy
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.layers import softmax as engine_softmax

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import result_numpy
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.dtypes import result_numpy
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor, check_tensors, number

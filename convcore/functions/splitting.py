@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_int
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.creation.arguments import checked_int
 from convcore.autograd import views
 from convcore.autograd.node import describe
 from convcore.engine.integers import is_int

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_int
-from convcore._meta import MetaArray, meta
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation.arguments import checked_int
+from convcore._tensor.meta import MetaArray, meta
 from convcore.autograd import views
 from convcore.autograd.node import needs_history
 from convcore.autograd.region import Region

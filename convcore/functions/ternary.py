@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import checked_number, factor
-from convcore._dtype import common, result_numpy
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.creation.arguments import checked_number, factor
+from convcore._tensor.dtypes import common, result_numpy
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments

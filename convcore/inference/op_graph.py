@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from convcore._reads import is_static
 from convcore._tensor import Tensor
+from convcore._tensor.reads import is_static
 from convcore.autograd.node import AccumulateGrad, Node
 from convcore.nn import Module
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from convcore import nn
-from convcore._dtype import bfloat16, dtype, float16
 from convcore._errors import hinted, replace_hint
 from convcore._errors.calls import hinting
+from convcore._errors.frames import is_from_signal_handler
 from convcore._errors.hints import not_a_module
-from convcore._frames import is_from_signal_handler
 from convcore._tensor import Tensor
+from convcore._tensor.dtypes import bfloat16, dtype, float16
 from convcore.amp.autocast_mode import autocast, is_autocast_cpu_enabled
 from convcore.autograd.grad_mode import inference_mode, no_grad
 from convcore.engine.conv.algorithms.selection import selected

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from convcore._frames import is_from_signal_handler
-from convcore._reads import reads
+from convcore._errors.frames import is_from_signal_handler
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.reads import reads
 from convcore.autograd.grad_mode import inference_mode, no_grad
 from convcore.autograd.handle import RemovableHandle
 from convcore.autograd.observation import observed

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from convcore import nn, overrides
-from convcore._dtype import INEXACT
 from convcore._errors import hinted, hints
 from convcore._tensor import Tensor
+from convcore._tensor.dtypes import INEXACT
 from convcore.autograd.anomaly_mode import anomaly_settings, set_detect_anomaly
 from convcore.autograd.node import AccumulateGrad, Node, next_number
 from convcore.inspection.watching.calls import leaves

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from convcore import nn, overrides
-from convcore._creation import zeros
-from convcore._dtype import dtype as _dtype
-from convcore._dtype import float32
 from convcore._errors import hinted, hints, replace_hint
-from convcore._frames import is_from_signal_handler
+from convcore._errors.frames import is_from_signal_handler
 from convcore._tensor import Tensor
+from convcore._tensor.creation import zeros
+from convcore._tensor.dtypes import dtype as _dtype
+from convcore._tensor.dtypes import float32
 from convcore.autograd.grad_mode import no_grad
 from convcore.inference.hidden_runs import HiddenRun
 from convcore.inspection import table

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from convcore._creation import empty
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation import empty
 
 __all__ = [
     "Buffer",

@@ -9,7 +9,7 @@ import onnx
 from onnx import AttributeProto, NodeProto, defs, helper
 
 from convcore import Tensor, nn
-from convcore._text import printable
+from convcore._errors.text import printable
 from convcore.autograd import no_grad
 from convcore.onnx.errors import FAULTS_OF_NODES, OnnxError, error_of_node
 from convcore.onnx.external import ExternalData

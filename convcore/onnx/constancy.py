@@ -12,7 +12,7 @@ import numpy as np
 
 from convcore import Tensor, set_rng_state
 from convcore._errors import hinted
-from convcore._frames import is_from_signal_handler
+from convcore._errors.frames import is_from_signal_handler
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.inputs import Inputs
 from convcore.onnx.nesting import replaced

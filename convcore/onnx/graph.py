@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from convcore import Tensor, nn
-from convcore._reads import is_static, mark_static
+from convcore._tensor.reads import is_static, mark_static
 from convcore.func import functional_call
 from convcore.onnx.errors import FAULTS_OF_NODES, OnnxError, error_of_node, is_own_error
 from convcore.onnx.naming import distinct, identifier, quoted

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from onnx import NodeProto
 
-from convcore._text import printable
+from convcore._errors.text import printable
 
 
 def identifier(name: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from convcore import nn
-from convcore._text import printable
+from convcore._errors.text import printable
 from convcore.onnx.errors import pass_on
 from convcore.onnx.operators import OPERATORS
 from convcore.onnx.operators.control_flow import CONTROL_FLOW, call

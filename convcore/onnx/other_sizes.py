@@ -14,7 +14,7 @@ import onnx
 
 from convcore import Tensor, set_rng_state
 from convcore._errors import hinted
-from convcore._frames import is_from_signal_handler
+from convcore._errors.frames import is_from_signal_handler
 from convcore.onnx.axes import Axes
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.inputs import Inputs

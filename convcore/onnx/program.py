@@ -11,7 +11,7 @@ from onnx import external_data_helper, helper
 
 from convcore import Tensor
 from convcore._errors import hinted
-from convcore._text import printable
+from convcore._errors.text import printable
 from convcore.autograd import no_grad
 from convcore.onnx.building import build_model
 from convcore.onnx.graph import Graph

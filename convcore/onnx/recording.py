@@ -16,7 +16,7 @@ import convcore.onnx.operations  # it enters its translation
 import convcore.onnx.translations  # noqa: F401, it enters them
 from convcore import Tensor, nn
 from convcore._errors import hinted
-from convcore._frames import users_frame
+from convcore._errors.frames import users_frame
 from convcore.autograd import no_grad
 from convcore.inference.hidden_runs import HiddenRun
 from convcore.kernels.runtime._restoring import within

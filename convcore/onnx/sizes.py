@@ -10,7 +10,7 @@ import numpy as np
 from onnx import helper
 
 from convcore import Tensor, nn
-from convcore._size import Size
+from convcore._tensor.size import Size
 from convcore.kernels.runtime.restoring import Calls, restoring
 from convcore.onnx.nesting import leaves
 from convcore.onnx.sight import files_of

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import convcore
 from convcore import Tensor
-from convcore._reads import is_static, mark_static
+from convcore._tensor.reads import is_static, mark_static
 from convcore.engine.runtime.errstate import quiet
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.external import ExternalData, is_external

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from convcore._creation import tensor
-from convcore._dtype import float32, float64, get_default_dtype
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation import tensor
+from convcore._tensor.dtypes import float32, float64, get_default_dtype
 from convcore.autograd.grad_mode import enable_grad, mode
 from convcore.autograd.views import check_writable
 from convcore.functions.complex_parts import view_as_complex, view_as_real

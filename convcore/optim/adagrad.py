@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from convcore._creation import full_like
 from convcore._tensor import Tensor
+from convcore._tensor.creation import full_like
 from convcore.optim._checks import check_options
 from convcore.optim._composed import Composed, counter
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from convcore._creation import zeros_like
 from convcore._tensor import Tensor
+from convcore._tensor.creation import zeros_like
 from convcore.autograd.grad_mode import enable_grad, no_grad
 from convcore.functions.joining import cat
 from convcore.functions.matmul import dot

@@ -8,10 +8,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from convcore._creation import tensor
-from convcore._dtype import long
 from convcore._errors import names as _names
 from convcore._tensor import Tensor
+from convcore._tensor.creation import tensor
+from convcore._tensor.dtypes import long
 from convcore.autograd.grad_mode import no_grad
 from convcore.nn.modules.batchnorm import _BatchNorm
 from convcore.nn.modules.module import Module

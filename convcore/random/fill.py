@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
-from convcore._creation.arguments import checked_number
-from convcore._limits import finfo, iinfo
-from convcore._meta import MetaArray
-from convcore._tensor import scalar_name
+from convcore._tensor import dtypes, scalar_name
+from convcore._tensor.creation.arguments import checked_number
+from convcore._tensor.limits import finfo, iinfo
+from convcore._tensor.meta import MetaArray
 from convcore.engine.runtime.errstate import quiet
 from convcore.engine.runtime.layout import real_parts
 from convcore.random.generator import BLOCK, Generator, resolve
@@ -47,9 +46,9 @@ def _write(ordered: np.ndarray, draw: Any, in_blocks: bool) -> None:
 
 def check_floating(function: str, array: np.ndarray) -> None:
     """Raise NotImplementedError for an array of integers or bools."""
-    if array.dtype.kind not in _dtype.INEXACT:
+    if array.dtype.kind not in dtypes.INEXACT:
         raise NotImplementedError(
-            f'"{function}" draws floating-point numbers, not {_dtype.of(array.dtype)}'
+            f'"{function}" draws floating-point numbers, not {dtypes.of(array.dtype)}'
         )
 
 
@@ -167,7 +166,7 @@ def fill_random(
         The range is empty, or exceeds that of the dtype.
     """
     if array.dtype.kind == "c":
-        raise NotImplementedError(f'"random_" draws real numbers, not {_dtype.of(array.dtype)}')
+        raise NotImplementedError(f'"random_" draws real numbers, not {dtypes.of(array.dtype)}')
     if high is None:
         low, high = 0, count_of(array.dtype)
         is_long = array.dtype in (np.int64, np.float64)
@@ -191,14 +190,14 @@ def fill_random(
 
 def count_of(dtype: np.dtype) -> int:
     """Return the number of integers from 0 up that a dtype holds exactly, as `random_` counts."""
-    if dtype.kind in _dtype.FLOATING:
+    if dtype.kind in dtypes.FLOATING:
         return int(2 / _limits(dtype).eps) + 1
     return 2 if dtype.kind == "b" else int(np.iinfo(dtype).max) + 1
 
 
 def _limits(dtype: np.dtype) -> Any:
-    kind = _dtype.of(dtype)
-    return finfo(kind) if dtype.kind in _dtype.FLOATING else iinfo(kind)
+    kind = dtypes.of(dtype)
+    return finfo(kind) if dtype.kind in dtypes.FLOATING else iinfo(kind)
 
 
 def _check_range(dtype: np.dtype, low: int, high: int) -> None:
@@ -215,11 +214,11 @@ def _check_range(dtype: np.dtype, low: int, high: int) -> None:
     for name, bound in (("from", low), ("to - 1", high - 1)):
         if not least <= bound <= most:
             kind = dtype if -(2**63) <= bound < 2**63 else np.dtype(np.int64)
-            raise RuntimeError(f"{name} is out of bounds for {_dtype.of(kind)}")
-        if dtype.kind in _dtype.FLOATING and abs(bound) >= count_of(dtype):
+            raise RuntimeError(f"{name} is out of bounds for {dtypes.of(kind)}")
+        if dtype.kind in dtypes.FLOATING and abs(bound) >= count_of(dtype):
             warnings.warn(
                 f"{name} is out of bounds [-{count_of(dtype) - 1}, {count_of(dtype) - 1}]: of "
-                f"larger integers {_dtype.of(dtype)} holds only some",
+                f"larger integers {dtypes.of(dtype)} holds only some",
                 stacklevel=4,
             )
 

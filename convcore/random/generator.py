@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore._device import check_device, device
 from convcore._errors.calls import hinting
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.device import check_device, device
 from convcore.engine.runtime.locks import free_in_child, process_lock
 from convcore.kernels.runtime.restoring import Calls, restoring
 

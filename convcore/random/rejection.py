@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation.arguments import check_tensor
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.creation.arguments import check_tensor
 from convcore.engine.runtime.errstate import quiet
 from convcore.random.fill import check_floating
 from convcore.random.generator import Generator, resolve

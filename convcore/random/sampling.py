@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
-from convcore._creation.arguments import (
+from convcore._errors.calls import hinting
+from convcore._tensor import Tensor, contiguous_format, dtypes, scalar_name, wrap
+from convcore._tensor.creation.arguments import (
     DtypeLike,
     allocated,
     check_tensor,
@@ -22,12 +23,10 @@ from convcore._creation.arguments import (
     shape,
     too_large,
 )
-from convcore._creation.memory import array_like
-from convcore._creation.out import out_dtype
-from convcore._device import check_device, is_meta
-from convcore._errors.calls import hinting
-from convcore._meta import meta
-from convcore._tensor import Tensor, contiguous_format, scalar_name, wrap
+from convcore._tensor.creation.memory import array_like
+from convcore._tensor.creation.out import out_dtype
+from convcore._tensor.device import check_device, is_meta
+from convcore._tensor.meta import meta
 from convcore.engine.runtime.errstate import quiet
 from convcore.random.fill import check_floating, count_of, fill_bernoulli
 from convcore.random.generator import Generator, resolve
@@ -95,7 +94,7 @@ def randperm(
     if out is not None:
         kind = out_dtype("randperm", out, dtype)
     else:
-        kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
+        kind = dtypes.as_numpy(dtypes.int64 if dtype is None else dtype)
     if n > count_of(kind):
         raise RuntimeError(
             f"n cannot be greater than {count_of(kind)} for {scalar_name(kind)} type."

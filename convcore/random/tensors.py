@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
-from convcore._creation.arguments import (
+from convcore._errors.calls import hinting
+from convcore._tensor import Tensor, dtypes, memory_format, preserve_format
+from convcore._tensor.creation.arguments import (
     DtypeLike,
     allocated,
     checked_int,
@@ -16,12 +17,10 @@ from convcore._creation.arguments import (
     leaf,
     shape,
 )
-from convcore._creation.memory import array_like
-from convcore._creation.out import out_dtype
-from convcore._device import check_device, is_meta
-from convcore._errors.calls import hinting
-from convcore._meta import meta
-from convcore._tensor import Tensor, memory_format, preserve_format
+from convcore._tensor.creation.memory import array_like
+from convcore._tensor.creation.out import out_dtype
+from convcore._tensor.device import check_device, is_meta
+from convcore._tensor.meta import meta
 from convcore.engine.runtime.errstate import quiet
 from convcore.random.fill import fill_normal, fill_random, fill_uniform
 from convcore.random.generator import Generator
@@ -48,7 +47,7 @@ def rand(
 ) -> Tensor:
     """Return uniform numbers from [0, 1); the size is several ints or one sequence of ints."""
     check_device(device, layout)
-    kind = _dtype.as_numpy(dtype) if out is None else out_dtype("rand", out, dtype)
+    kind = dtypes.as_numpy(dtype) if out is None else out_dtype("rand", out, dtype)
     array = _empty(shape("rand", sizes, size), kind, device)
     fill_uniform(array, generator=generator)
     return leaf(array, requires_grad, device, out)
@@ -76,7 +75,7 @@ def randn(
     tensor([ 1.5410, -0.2934, -2.1788])
     """
     check_device(device, layout)
-    kind = _dtype.as_numpy(dtype) if out is None else out_dtype("randn", out, dtype)
+    kind = dtypes.as_numpy(dtype) if out is None else out_dtype("randn", out, dtype)
     array = _empty(shape("randn", sizes, size), kind, device)
     fill_normal(array, generator=generator)
     return leaf(array, requires_grad, device, out)
@@ -118,7 +117,7 @@ def randint(
     if out is not None:
         kind = out_dtype("randint", out, dtype)
     else:
-        kind = _dtype.as_numpy(_dtype.int64 if dtype is None else dtype)
+        kind = dtypes.as_numpy(dtypes.int64 if dtype is None else dtype)
     array = _empty(shape("randint", (size,)), kind, device)
     fill_random(array, low, high, generator)
     return leaf(array, requires_grad, device, out)
@@ -171,7 +170,7 @@ def normal(
     if not tensors:
         if size is None:
             raise TypeError("normal() needs a size where mean and std are numbers")
-        kind = _dtype.as_numpy(dtype) if out is None else out_dtype("normal", out, dtype)
+        kind = dtypes.as_numpy(dtype) if out is None else out_dtype("normal", out, dtype)
         array = _empty(shape("normal", (size,)), kind, device)
         fill_normal(array, mean, std, generator)  # type: ignore[arg-type]  # they are numbers
         return leaf(array, requires_grad, device, out)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._text import printable
+from convcore._errors.text import printable
 from convcore.serialization.errors import CheckpointError
 
 PICKLE = "data.pkl"

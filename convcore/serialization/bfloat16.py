@@ -9,13 +9,13 @@ import warnings
 
 import numpy as np
 
-from convcore import _dtype
+from convcore._tensor import dtypes
 
 
 def numbers(bits: np.ndarray) -> np.ndarray | None:
     """Return bfloat16 numbers in the memory of their bits, uint16; None without ml_dtypes."""
     try:
-        return bits.view(_dtype.bfloat16.numpy)
+        return bits.view(dtypes.bfloat16.numpy)
     except NotImplementedError:
         return None
 

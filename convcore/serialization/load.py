@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
-from convcore._device import check_device, device
 from convcore._errors import hinted
 from convcore._errors.calls import unknown_keyword
-from convcore._text import printable
+from convcore._errors.text import printable
+from convcore._tensor import dtypes
+from convcore._tensor.device import check_device, device
 from convcore.serialization import (
     archive,
     archives,
@@ -272,8 +272,8 @@ class _Names:
             return rebuild.PYTORCHS[module, name]
         if module == "torch" and name in archive.DTYPES:
             return archive.DTYPES[name]
-        if module == "torch" and isinstance(getattr(_dtype, name, None), _dtype.dtype):
-            return getattr(_dtype, name)
+        if module == "torch" and isinstance(getattr(dtypes, name, None), dtypes.dtype):
+            return getattr(dtypes, name)
         return self._other(module, name)
 
     def _other(self, module: str, name: str) -> Any:

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
-from convcore._device import device
-from convcore._size import Size
-from convcore._storage import (
+from convcore._errors.text import printable
+from convcore._tensor import Tensor, dtypes, wrap
+from convcore._tensor.device import device
+from convcore._tensor.size import Size
+from convcore._tensor.storage import (
     TypedStorage,
     UntypedStorage,
     layout,
@@ -24,8 +25,6 @@ from convcore._storage import (
     sparse_csr,
     strided,
 )
-from convcore._tensor import Tensor, wrap
-from convcore._text import printable
 from convcore.nn.parameter import Parameter
 from convcore.serialization import bfloat16
 from convcore.serialization.archive import BFLOAT16, UNTYPED
@@ -60,7 +59,7 @@ class FileStorage(TypedStorage):
         self.kind = memory.dtype  # as the file says
         self._bits = bits
         untyped = UntypedStorage(memory.view(np.uint8))
-        super().__init__(wrap_storage=untyped, dtype=_dtype.of(memory.dtype))
+        super().__init__(wrap_storage=untyped, dtype=dtypes.of(memory.dtype))
         self._resolved: dict[tuple[bool, bool], np.ndarray] = {}
         self._whole = whole
 
@@ -195,7 +194,7 @@ def _tensor_of_bytes(
     metadata: Any = None,
 ) -> Tensor:
     """Rebuild a tensor whose storage has no type, as PyTorch writes types that are new."""
-    if not isinstance(dtype, _dtype.dtype) or dtype not in _dtype.ALL or metadata:
+    if not isinstance(dtype, dtypes.dtype) or dtype not in dtypes.ALL or metadata:
         raise CheckpointError(
             f"tensors of {printable(str(dtype), 99)} are not read: cast them in PyTorch first"
         )

@@ -6,7 +6,7 @@ import _compat_pickle
 from collections.abc import Iterable
 from typing import Any
 
-from convcore._text import printable
+from convcore._errors.text import printable
 from convcore.kernels.runtime._restoring import Restoring
 from convcore.kernels.runtime.restoring import Calls
 from convcore.serialization.errors import CheckpointError

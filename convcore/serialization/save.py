@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from convcore import overrides
-from convcore._device import device
-from convcore._dtype import bfloat16
-from convcore._dtype import dtype as _dtype
 from convcore._errors import hinted
 from convcore._errors.calls import hinting
 from convcore._errors.hints import OBJECT_FIRST
-from convcore._size import Size
-from convcore._storage import UntypedStorage, is_storage
 from convcore._tensor import Tensor
+from convcore._tensor.device import device
+from convcore._tensor.dtypes import bfloat16
+from convcore._tensor.dtypes import dtype as _dtype
+from convcore._tensor.size import Size
+from convcore._tensor.storage import UntypedStorage, is_storage
 from convcore.nn.parameter import Buffer, Parameter
 from convcore.serialization import archive, formats
 from convcore.serialization.archives import rewritable

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from convcore._errors import hinted
-from convcore._text import printable
+from convcore._errors.text import printable
 from convcore.random.generator import Generator
 from convcore.random.states import (
     bits_state,

@@ -16,7 +16,7 @@ from convcore.kernels.runtime._restoring import Restoring
 
 def state():
     mode, anomaly = grad_mode.mode, anomaly_mode.anomaly
-    inferring = set(convcore._recording.inferring)
+    inferring = set(convcore._tensor.recording.inferring)
     return (
         mode.enabled,
         mode.inference,

@@ -69,7 +69,7 @@ NAMES = [
     ("torch", "BFloat16Storage"),
     ("torch.serialization", "_get_layout"),
     ("builtins", "bytes"),
-    ("convcore._tensor", "Tensor"),
+    ("convcore._tensor.tensor", "Tensor"),
     ("convcore.serialization.safe", "_allowed"),
 ]
 SIZES = [0, 1, 1, 2, 2, 3, -1, 2**62, 2**31]

@@ -179,7 +179,7 @@ def process() -> dict[str, Any]:
     hooks = [value for name, value in vars(_hooks).items() if name.startswith("_global_")]
     return {
         **found,
-        "inference": sorted(convcore._recording.inferring),
+        "inference": sorted(convcore._tensor.recording.inferring),
         "anomaly": (anomaly_mode.anomaly.enabled, anomaly_mode.anomaly.check_nan),
         "autocast": (casting.state(), casting.here.nesting, casting.exchange.holders()),
         "selection": selection.current(),

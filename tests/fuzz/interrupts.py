@@ -149,7 +149,7 @@ def settings(blas: list) -> dict[str, Any]:
     found = {name: getattr(mode, name) for name in vars(type(mode)) if not name.startswith("_")}
     return {
         **found,
-        "threads in inference mode": len(convcore._recording.inferring),
+        "threads in inference mode": len(convcore._tensor.recording.inferring),
         "anomaly": (anomaly_mode.anomaly.enabled, anomaly_mode.anomaly.check_nan),
         "autocast": (
             autocast_mode.is_autocast_enabled("cpu"),
@@ -179,7 +179,7 @@ def put_back(before: dict[str, Any]) -> None:
     mode = grad_mode.mode
     for name in set(before) & set(vars(type(mode))):
         setattr(mode, name, before[name])
-    convcore._recording.inferring.clear()
+    convcore._tensor.recording.inferring.clear()
     anomaly_mode.anomaly.enabled, anomaly_mode.anomaly.check_nan = before["anomaly"]
 
 

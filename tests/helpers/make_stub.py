@@ -1,6 +1,6 @@
-"""Print the type stub of convcore/_tensor.py.
+"""Print the type stub of convcore/_tensor/tensor.py.
 
-    python tests/helpers/make_stub.py > convcore/_tensor.pyi
+    python tests/helpers/make_stub.py > convcore/_tensor/tensor.pyi
 
 Most methods are hung on Tensor when the package is loaded (convcore/functions/_bind.py), where no
 type checker and no editor sees them.  The stub says them all: it is read off the finished class.
@@ -20,8 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import convcore.functions  # noqa: F401  it hangs the methods on Tensor
-from convcore import _dtype_names, _tensor
-from convcore._tensor import Tensor, memory_format
+from convcore._tensor import Tensor, memory_format, tensor
 
 WIDTH = 100
 QUOTES = '"""'
@@ -74,7 +73,6 @@ class Speller:
     def __init__(self) -> None:
         self.imports = {"typing": {"Any", "overload"}}
         self.modules: set[str] = set()
-        self.again: list[str] = []  # imports of what other modules import from this one
 
     def __call__(self, hint: Any) -> str:
         if hint is Any or hint is inspect.Parameter.empty:
@@ -96,7 +94,7 @@ class Speller:
         """Return a class's name; Tensor has methods of the same name as some classes."""
         module, name = cls.__module__, cls.__name__
         hidden = hasattr(Tensor, name)
-        if module == _tensor.__name__:
+        if module == tensor.__name__:
             return name
         if module == "builtins":
             return f"builtins.{name}" if hidden else name
@@ -118,7 +116,7 @@ class Speller:
         yield from ("", "import numpy as np", "")
         # Not "from convcore.functions import": there, matmul is the function.
         yield from (f"import {module} as {shortened(module)}" for module in sorted(self.modules))
-        yield from sorted(own + self.again)
+        yield from own
 
 
 spell = Speller()
@@ -236,7 +234,7 @@ def origin(function: Callable) -> str:
     plain = inspect.unwrap(function)
     module = plain.__module__
     known = vars(sys.modules[module]).get(plain.__name__)
-    if module == _tensor.__name__ or known is not function or made(plain):
+    if module == tensor.__name__ or known is not function or made(plain):
         return ""
     spell.modules.add(module)
     return f"{shortened(module)}.{plain.__name__}"
@@ -286,16 +284,14 @@ def class_stub(cls: type) -> Iterator[str]:
 def stub() -> str:
     """Return the whole stub."""
     body: list[str] = []
-    for name, value in vars(_tensor).items():
-        if getattr(value, "__module__", None) == _tensor.__name__:
+    for name, value in vars(tensor).items():
+        if getattr(value, "__module__", None) == tensor.__name__:
             if isinstance(value, memory_format):
                 body.append(f"{name}: memory_format")
             elif inspect.isclass(value):
                 body += ["", *class_stub(value), ""]
             else:
                 body += function_stub(value, name, "")
-        elif getattr(value, "__module__", None) == _dtype_names.__name__:
-            spell.again.append(f"from {value.__module__} import {name} as {name}")
     text = "\n".join([HEAD, "", *spell.import_lines("\n".join(body)), "", *body]) + "\n"
     return text.replace("\n\n\n", "\n\n")
 

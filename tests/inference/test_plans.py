@@ -14,7 +14,7 @@ from properties import examples
 
 import convcore
 from convcore import models, nn, optimize_for_inference
-from convcore._reads import mark_static
+from convcore._tensor.reads import mark_static
 from convcore.inference import linear, plan_cache
 from convcore.inference.execution_plan import Plan, Step, Value, offsets_of
 from convcore.nn import functional as F

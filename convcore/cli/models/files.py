@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from convcore._errors import HINT
-from convcore._text import printable
+from convcore._errors.text import printable
 from convcore.cli.errors import UsageError, lacking, require_extra
 
 

@@ -10,7 +10,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from convcore._text import printable
+from convcore._errors.text import printable
 from convcore.cli.errors import UsageError, count, require_place
 from convcore.cli.models.files import axes_of, first_of, fits, one_line, open_model
 from convcore.cli.models.pictures import (

@@ -7,8 +7,8 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from convcore._creation import zeros_like
 from convcore._tensor import Tensor
+from convcore._tensor.creation import zeros_like
 from convcore.distributions import constraints
 from convcore.distributions.transforms.event_axes import check_rank, event_axes, widened
 from convcore.distributions.transforms.transform import Transform

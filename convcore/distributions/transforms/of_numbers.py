@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation import tensor
-from convcore._size import Size
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation import tensor
+from convcore._tensor.size import Size
 from convcore.distributions import constraints
 from convcore.distributions.transforms.event_axes import widened
 from convcore.distributions.transforms.transform import Transform

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from convcore._creation.arguments import checked_number
-from convcore._dtype import common
 from convcore._errors import hinted, hints
 from convcore._errors.calls import typename
 from convcore._tensor import Tensor, scalar_name
+from convcore._tensor.creation.arguments import checked_number
+from convcore._tensor.dtypes import common
 from convcore.autograd.grad_mode import mode
 from convcore.engine.integers import as_int, as_ints, is_int
 from convcore.functions._support.errstate import ignore_errstate

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype_names import C_NAMES
 from convcore._errors import hinted, hints
 from convcore._errors.calls import typename
 from convcore._tensor import Tensor, scalar_name
+from convcore._tensor.dtype_names import C_NAMES
 from convcore.autograd.casting import here
 from convcore.engine.geometry import Steps, is_sequence
 from convcore.engine.integers import is_int

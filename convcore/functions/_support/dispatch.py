@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from convcore._errors import hinted, hints
-from convcore._meta import NoValuesError, of_elements
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.meta import NoValuesError, of_elements
 from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, needs_history, record

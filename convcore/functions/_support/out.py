@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import can_cast_numpy
-from convcore._dtype_names import C_NAMES
 from convcore._errors.calls import UNNAMED, after, typename
 from convcore._tensor import Tensor, scalar_name
+from convcore._tensor.dtype_names import C_NAMES
+from convcore._tensor.dtypes import can_cast_numpy
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.views import check_apart, check_writable
 from convcore.functions._support.errstate import ignore_errstate

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import INEXACT, as_numpy
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor.dtypes import INEXACT, as_numpy
 from convcore.functions import reduce
 from convcore.functions._support.arguments import check_arguments, number
 from convcore.functions._support.axes import axes

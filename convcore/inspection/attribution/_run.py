@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from convcore import nn
-from convcore._creation import arange
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation import arange
 from convcore.amp.autocast_mode import autocast
 from convcore.autograd.differentiate import grad
 from convcore.autograd.grad_mode import inference_mode

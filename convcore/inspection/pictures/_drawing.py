@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from convcore._dtype import FLOATING
 from convcore._errors import hinted
 from convcore._tensor import Tensor
+from convcore._tensor.dtypes import FLOATING
 from convcore.nn import Module
 
 if TYPE_CHECKING:

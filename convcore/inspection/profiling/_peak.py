@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import perf_counter
 
-from convcore._creation import ones
+from convcore._tensor.creation import ones
 from convcore.autograd.grad_mode import no_grad
 from convcore.functions.matmul import mm
 

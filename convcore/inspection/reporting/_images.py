@@ -6,7 +6,7 @@ import base64
 
 import numpy as np
 
-from convcore._tensor_html import png
+from convcore._tensor.html import png
 from convcore.inspection._models import channel_axis
 from convcore.inspection.reporting._text import number, safe
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from convcore import nn, ones_like, zeros_like
-from convcore._dtype import INEXACT, bfloat16
 from convcore._tensor import Tensor
+from convcore._tensor.dtypes import INEXACT, bfloat16
 from convcore.autograd.differentiate import grad
 from convcore.inspection.capturing import capture
 from convcore.inspection.nonfinite import NonFiniteError, find_nan

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore._meta import MetaArray
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.meta import MetaArray
 from convcore.engine.runtime import memory
 from convcore.inspection.watching.recipes import Recipe
 from convcore.inspection.watching.selection import nearest_of

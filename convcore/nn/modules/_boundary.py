@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from convcore._frames import users_frame
+from convcore._errors.frames import users_frame
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import is_grad_enabled
 from convcore.autograd.views import aliases

@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from convcore._creation import empty_like
-from convcore._device import check_device
-from convcore._device import device as _device
-from convcore._dtype import as_numpy, of
-from convcore._dtype import dtype as _dtype
 from convcore._tensor import Tensor
+from convcore._tensor.creation import empty_like
+from convcore._tensor.device import check_device
+from convcore._tensor.device import device as _device
+from convcore._tensor.dtypes import as_numpy, of
+from convcore._tensor.dtypes import dtype as _dtype
 from convcore.autograd.grad_mode import no_grad
 from convcore.nn.parameter import Parameter
 

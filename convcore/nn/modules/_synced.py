@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation import tensor
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation import tensor
 from convcore.autograd.function import Function
 from convcore.autograd.grad_mode import no_grad
 from convcore.distributed.group import ProcessGroup

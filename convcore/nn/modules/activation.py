@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from convcore._creation import full
 from convcore._errors import hinted
 from convcore._tensor import Tensor
+from convcore._tensor.creation import full
 from convcore.functions._support.arguments import number
 from convcore.nn import functional
 from convcore.nn.modules.module import Module

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from convcore import distributed
-from convcore._creation import ones, tensor, zeros
-from convcore._dtype import long
 from convcore._errors import hinted, hints
 from convcore._tensor import Tensor
+from convcore._tensor.creation import ones, tensor, zeros
+from convcore._tensor.dtypes import long
 from convcore.distributed.group import resolve
 from convcore.nn import functional, init
 from convcore.nn.modules._synced import synced_batch_norm

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from convcore._creation import empty
 from convcore._errors import hinted
 from convcore._tensor import Tensor
+from convcore._tensor.creation import empty
 from convcore.engine.geometry import Steps
 from convcore.engine.integers import is_int
 from convcore.nn import functional, init

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from convcore._creation import tensor
-from convcore._dtype import long
 from convcore._tensor import Tensor
+from convcore._tensor.creation import tensor
+from convcore._tensor.dtypes import long
 from convcore.autograd.grad_mode import no_grad
 from convcore.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d, _NormBase
 from convcore.nn.modules.conv import (

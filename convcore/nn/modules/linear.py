@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from convcore._creation import empty
 from convcore._tensor import Tensor
+from convcore._tensor.creation import empty
 from convcore.nn import functional, init
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from convcore._creation import empty
 from convcore._tensor import Tensor
+from convcore._tensor.creation import empty
 from convcore.nn import functional, init
 from convcore.nn.modules.linear import NonDynamicallyQuantizableLinear
 from convcore.nn.modules.module import Module

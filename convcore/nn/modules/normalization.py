@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
-from convcore._creation import empty
 from convcore._tensor import Tensor
+from convcore._tensor.creation import empty
 from convcore.engine.geometry import index
 from convcore.functions.local_response import cross_map_lrn
 from convcore.nn import functional, init

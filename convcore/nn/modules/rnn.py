@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from numbers import Number
 from typing import Any
 
-from convcore._creation import empty, zeros
 from convcore._errors import hinted
 from convcore._errors.calls import unknown_keyword
 from convcore._tensor import Tensor
+from convcore._tensor.creation import empty, zeros
 from convcore.autograd.casting import here
 from convcore.functions.casts import lowered
 from convcore.functions.joining import cat, stack

@@ -6,8 +6,8 @@ import math
 from functools import partial
 from typing import Any
 
-from convcore._creation import empty, zeros
 from convcore._tensor import Tensor
+from convcore._tensor.creation import empty, zeros
 from convcore.functions.recurrent import Cell, State, gru_cell, lstm_cell, rnn_cell
 from convcore.nn import functional, init
 from convcore.nn.modules.module import Module

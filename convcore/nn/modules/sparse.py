@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from convcore._creation import empty
 from convcore._tensor import Tensor
+from convcore._tensor.creation import empty
 from convcore.autograd.grad_mode import no_grad
 from convcore.functions.embedding import padding_row, refuse_sparse
 from convcore.nn import functional, init

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation import full
 from convcore._tensor import Tensor
+from convcore._tensor.creation import full
 from convcore.functions.multi_head_attention import canonical_mask
 from convcore.functions.slicing import triu
 from convcore.nn import functional, init

@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from convcore._creation import zeros_like
 from convcore._tensor import wrap
+from convcore._tensor.creation import zeros_like
 from convcore.distributed.buckets import GradBucket, Layout, buckets_of
 from convcore.distributed.faults import Progress
 from convcore.distributed.group import ProcessGroup, _State

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from convcore import random
-from convcore._creation import tensor, zeros_like
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation import tensor, zeros_like
 from convcore.distributed.faults import Progress
 from convcore.distributed.group import ProcessGroup
 from convcore.distributed.shard_tree import Arrays, ShardTree

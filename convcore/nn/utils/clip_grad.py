@@ -10,10 +10,9 @@ import warnings
 from collections.abc import Iterable
 from types import GeneratorType
 
-from convcore import _creation
 from convcore._errors import hinted, hints
 from convcore._errors.calls import names_arguments, typename
-from convcore._tensor import Tensor
+from convcore._tensor import Tensor, creation
 from convcore.autograd.grad_mode import no_grad
 from convcore.engine.layers import clip_grad
 from convcore.functions._support.arguments import number
@@ -83,10 +82,10 @@ def get_total_norm(
     order = float(norm_type if is_text else number("get_total_norm", "norm_type", norm_type))
     given = _listed(tensors)
     if not given:
-        return _creation.tensor(0.0)
+        return creation.tensor(0.0)
     arrays = [tensor._array for tensor in given]
     if order == 2 and clip_grad.has_kernel(arrays):
-        total = _creation.tensor(clip_grad.global_norm(arrays), dtype=given[0].dtype)
+        total = creation.tensor(clip_grad.global_norm(arrays), dtype=given[0].dtype)
     else:
         total = norm(stack([norm(tensor, order) for tensor in given]), order)
     if error_if_nonfinite and not total.isfinite():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from convcore._creation import ones_like, zeros_like
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor
+from convcore._tensor.creation import ones_like, zeros_like
 from convcore.functions._support.arguments import check_arguments, check_optional
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter

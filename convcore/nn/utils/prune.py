@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation import ones_like
 from convcore._errors import names as _names
 from convcore._tensor import Tensor, wrap
+from convcore._tensor.creation import ones_like
 from convcore.functions.joining import cat
 from convcore.functions.reduce import norm
 from convcore.nn.modules.module import Module

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore import _dtype
-from convcore._creation import as_tensor, full, tensor
 from convcore._errors import names as _names
 from convcore._errors.calls import names_arguments
-from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor import Tensor, dtypes, scalar_name, wrap
+from convcore._tensor.creation import as_tensor, full, tensor
 from convcore.functions.index_along import index_copy, index_select
 from convcore.functions.joining import cat
 from convcore.functions.shape import reshape, transpose
@@ -111,7 +110,7 @@ class PackedSequence(PackedSequence_):
         return self._as("uint8")
 
     def _as(self, name: str) -> PackedSequence:
-        return self.to(getattr(_dtype, name))
+        return self.to(getattr(dtypes, name))
 
     @property
     def is_cuda(self) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 import convcore
 from convcore import Tensor
-from convcore._reads import is_static, mark_static
+from convcore._tensor.reads import is_static, mark_static
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.operators.registry import operator
 from convcore.onnx.values import (

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import convcore
-from convcore._reads import mark_static
+from convcore._tensor.reads import mark_static
 from convcore.nn import functional as F
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.operators.registry import operator

@@ -25,7 +25,7 @@ import numpy as np
 
 import convcore
 from convcore import engine
-from convcore._reads import mark_static
+from convcore._tensor.reads import mark_static
 from convcore.nn import functional as F
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.operators.registry import operator

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from convcore import _dtype
-from convcore._tensor import Tensor
+from convcore._tensor import Tensor, dtypes
 from convcore.serialization.archive import Entries, fill
 from convcore.serialization.archives import rewritable
 from convcore.serialization.errors import CheckpointError
@@ -25,7 +24,7 @@ METADATA = "__metadata__"
 _SUFFIX = ".npy"
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _LONGEST = 2**16 - 1  # bytes of a name in a zip archive
-_DTYPES = {one.numpy for one in _dtype.ALL}
+_DTYPES = {one.numpy for one in dtypes.ALL}
 
 
 def is_npz(archive: zipfile.ZipFile) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 from convcore import random
-from convcore._creation import as_tensor, empty
-from convcore._dtype import float64, int64
 from convcore._errors import hinted, hints
 from convcore._tensor import Tensor
+from convcore._tensor.creation import as_tensor, empty
+from convcore._tensor.dtypes import float64, int64
 
 __all__ = [
     "BatchSampler",

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from convcore import _dtype
-from convcore._tensor import Tensor
+from convcore._tensor import Tensor, dtypes
 from convcore.distributed.buckets import GradBucket
 from convcore.distributed.collectives import all_reduce
 from convcore.distributed.group import ProcessGroup, resolve
@@ -48,12 +47,12 @@ def allreduce_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Fu
 
 def fp16_compress_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
     """Average a bucket in float16: half the bytes of float32, and sums of its precision."""
-    return _stored(bucket, _averaged(process_group, bucket.buffer().to(_dtype.float16)))
+    return _stored(bucket, _averaged(process_group, bucket.buffer().to(dtypes.float16)))
 
 
 def bf16_compress_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
     """Average a bucket in bfloat16: half the bytes of float32, and sums of its precision."""
-    return _stored(bucket, _averaged(process_group, bucket.buffer().to(_dtype.bfloat16)))
+    return _stored(bucket, _averaged(process_group, bucket.buffer().to(dtypes.bfloat16)))
 
 
 def _compressed(hook: Hook, dtype: Any) -> Hook:
@@ -67,9 +66,9 @@ def _compressed(hook: Hook, dtype: Any) -> Hook:
 
 def fp16_compress_wrapper(hook: Hook) -> Hook:
     """Return a hook that calls another with the bucket's buffer in float16."""
-    return _compressed(hook, _dtype.float16)
+    return _compressed(hook, dtypes.float16)
 
 
 def bf16_compress_wrapper(hook: Hook) -> Hook:
     """Return a hook that calls another with the bucket's buffer in bfloat16."""
-    return _compressed(hook, _dtype.bfloat16)
+    return _compressed(hook, dtypes.bfloat16)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore._creation import as_tensor, tensor
-from convcore._dtype import float64
 from convcore._errors import hinted, hints
 from convcore._tensor import Tensor
+from convcore._tensor.creation import as_tensor, tensor
+from convcore._tensor.dtypes import float64
 from convcore.functions import stack
 
 __all__ = ["default_collate", "default_convert"]

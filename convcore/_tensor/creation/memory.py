@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, check_tensor, too_large
-from convcore._device import check_device, is_meta
-from convcore._meta import MetaArray, meta
 from convcore._tensor import (
     Tensor,
     channels_last,
     channels_last_3d,
     contiguous_format,
+    dtypes,
     memory_format,
     preserve_format,
 )
+from convcore._tensor.creation.arguments import DtypeLike, check_tensor, too_large
+from convcore._tensor.device import check_device, is_meta
+from convcore._tensor.meta import MetaArray, meta
 from convcore.engine.runtime import layout
 
 Format = memory_format
@@ -35,7 +35,7 @@ def array_like(
     check_tensor(function, "input", input)
     check_device(device, layout)
     array = np.asarray(input._array)
-    target = array.dtype if dtype is None else _dtype.as_numpy(dtype)
+    target = array.dtype if dtype is None else dtypes.as_numpy(dtype)
     if is_meta(device or input.device):
         return meta(array.shape, target)
     if memory_format is preserve_format or memory_format is None:

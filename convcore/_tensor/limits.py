@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore._dtype import dtype, get_default_dtype
+from convcore._tensor.dtypes import dtype, get_default_dtype
 
 __all__ = ["finfo", "iinfo"]
 

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, allocated, shape
-from convcore._creation.data import copied
-from convcore._device import check_device
-from convcore._settings import unset
-from convcore._size import Size
-from convcore._tensor import Tensor, wrap
+from convcore._tensor import Tensor, dtypes, wrap
+from convcore._tensor.creation.arguments import DtypeLike, allocated, shape
+from convcore._tensor.creation.data import copied
+from convcore._tensor.device import check_device
+from convcore._tensor.settings import unset
+from convcore._tensor.size import Size
 
 
 def legacy_tensor(
@@ -51,7 +50,7 @@ def legacy_tensor(
 
 
 def _made(args: tuple, dtype: DtypeLike) -> Tensor:
-    target = _dtype.as_numpy(dtype)
+    target = dtypes.as_numpy(dtype)
     if not args:
         return wrap(np.empty(0, target))
     first = args[0]
@@ -59,13 +58,13 @@ def _made(args: tuple, dtype: DtypeLike) -> Tensor:
         return wrap(unset(allocated(np.empty, shape("new", args), target)))
     if isinstance(first, Tensor):
         if dtype is not None and first.dtype.numpy != target:
-            raise TypeError(f"expected a tensor of {_dtype.of(target)} (got {first.dtype})")
+            raise TypeError(f"expected a tensor of {dtypes.of(target)} (got {first.dtype})")
         return first.view(first.shape) if first.requires_grad else wrap(first._array)
     if isinstance(first, str | bytes):
         raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
     if not hasattr(first, "__len__"):
         raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
-    return wrap(copied(first, _dtype.of(target)))
+    return wrap(copied(first, dtypes.of(target)))
 
 
 def _is_integer(number: Any) -> bool:
@@ -78,9 +77,9 @@ class _LegacyType(type):
     No tensor is of such a class, but ``isinstance`` says so of those that have its dtype.
     """
 
-    dtype: _dtype.dtype
+    dtype: dtypes.dtype
 
-    def __new__(cls, name: str, bases: tuple, names: dict, dtype: _dtype.dtype) -> _LegacyType:
+    def __new__(cls, name: str, bases: tuple, names: dict, dtype: dtypes.dtype) -> _LegacyType:
         return type.__new__(cls, name, bases, {**names, "dtype": dtype})
 
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
@@ -93,37 +92,37 @@ class _LegacyType(type):
         return f"<class 'torch.{cls.__name__}'>"
 
 
-class FloatTensor(metaclass=_LegacyType, dtype=_dtype.float32):
+class FloatTensor(metaclass=_LegacyType, dtype=dtypes.float32):
     """Tensors of float32, in PyTorch's older way of naming them."""
 
 
-class DoubleTensor(metaclass=_LegacyType, dtype=_dtype.float64):
+class DoubleTensor(metaclass=_LegacyType, dtype=dtypes.float64):
     """Tensors of float64."""
 
 
-class HalfTensor(metaclass=_LegacyType, dtype=_dtype.float16):
+class HalfTensor(metaclass=_LegacyType, dtype=dtypes.float16):
     """Tensors of float16."""
 
 
-class LongTensor(metaclass=_LegacyType, dtype=_dtype.int64):
+class LongTensor(metaclass=_LegacyType, dtype=dtypes.int64):
     """Tensors of int64."""
 
 
-class IntTensor(metaclass=_LegacyType, dtype=_dtype.int32):
+class IntTensor(metaclass=_LegacyType, dtype=dtypes.int32):
     """Tensors of int32."""
 
 
-class ShortTensor(metaclass=_LegacyType, dtype=_dtype.int16):
+class ShortTensor(metaclass=_LegacyType, dtype=dtypes.int16):
     """Tensors of int16."""
 
 
-class ByteTensor(metaclass=_LegacyType, dtype=_dtype.uint8):
+class ByteTensor(metaclass=_LegacyType, dtype=dtypes.uint8):
     """Tensors of uint8."""
 
 
-class CharTensor(metaclass=_LegacyType, dtype=_dtype.int8):
+class CharTensor(metaclass=_LegacyType, dtype=dtypes.int8):
     """Tensors of int8."""
 
 
-class BoolTensor(metaclass=_LegacyType, dtype=_dtype.bool):
+class BoolTensor(metaclass=_LegacyType, dtype=dtypes.bool):
     """Tensors of bool."""

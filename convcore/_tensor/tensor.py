@@ -17,16 +17,15 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from convcore import _dtype, _recording
-from convcore._device import device as _device
-from convcore._dtype_names import from_legacy_name, legacy_name
-from convcore._dtype_names import scalar_name as scalar_name  # families import it from here
 from convcore._errors import hinted, hints
-from convcore._meta import MetaArray
-from convcore._reads import reads
-from convcore._recording import Unversioned, inferring
-from convcore._size import Size, trusted
-from convcore._tensor_str import tensor_str
+from convcore._tensor import dtypes, recording
+from convcore._tensor.device import device as _device
+from convcore._tensor.dtype_names import from_legacy_name, legacy_name
+from convcore._tensor.meta import MetaArray
+from convcore._tensor.printing import tensor_str
+from convcore._tensor.reads import reads
+from convcore._tensor.recording import Unversioned, inferring
+from convcore._tensor.size import Size, trusted
 from convcore.engine.integers import as_dim
 from convcore.engine.runtime import shared, storages
 from convcore.engine.runtime.layout import is_channels_last
@@ -102,7 +101,7 @@ class Tensor:
             listener(cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
-        from convcore._creation.legacy import legacy_tensor
+        from convcore._tensor.creation.legacy import legacy_tensor
 
         return legacy_tensor(*args, **kwargs, kind=cls)
 
@@ -151,9 +150,9 @@ class Tensor:
     nelement = numel
 
     @property
-    def dtype(self) -> _dtype.dtype:
+    def dtype(self) -> dtypes.dtype:
         """The dtype of the elements."""
-        return _dtype.of(self._array.dtype)
+        return dtypes.of(self._array.dtype)
 
     @property
     def itemsize(self) -> int:
@@ -200,7 +199,7 @@ class Tensor:
 
     def is_floating_point(self) -> bool:
         """Return whether the elements are real floating-point numbers."""
-        return self._array.dtype.kind in _dtype.FLOATING
+        return self._array.dtype.kind in dtypes.FLOATING
 
     def is_complex(self) -> bool:
         """Return whether the elements are complex numbers."""
@@ -285,11 +284,11 @@ class Tensor:
                 "differentiation use var_no_grad = var.detach()."
             )
             raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{hint}")
-        if value and self.dtype.numpy.kind not in _dtype.INEXACT:
+        if value and self.dtype.numpy.kind not in dtypes.INEXACT:
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients"
             )
-        if value and type(self._counter) is Unversioned and not _recording.mode.inference:
+        if value and type(self._counter) is Unversioned and not recording.mode.inference:
             raise RuntimeError(
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not "
                 "allowed."
@@ -393,7 +392,7 @@ class Tensor:
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-        differentiable = value._array.dtype.kind in _dtype.INEXACT
+        differentiable = value._array.dtype.kind in dtypes.INEXACT
         if self._requires_grad and not differentiable:
             raise RuntimeError(
                 "data set to a tensor that requires gradients must be floating "
@@ -441,7 +440,7 @@ class Tensor:
         TypeError
             It is of bfloat16, which NumPy has not, or has no memory, on the meta device.
         """
-        if not force and self.requires_grad and _recording.mode.enabled:
+        if not force and self.requires_grad and recording.mode.enabled:
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."
@@ -539,7 +538,7 @@ class Tensor:
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: an image if the tensor looks like one."""
-        from convcore._tensor_html import tensor_html
+        from convcore._tensor.html import tensor_html
 
         return tensor_html(self)
 
@@ -564,7 +563,7 @@ class Tensor:
             name = legacy_name(self._array.dtype)
             return name.replace("torch.", "torch.meta.") if self.is_meta else name
         dtype = None if dtype is Tensor else getattr(dtype, "dtype", dtype)  # of LongTensor ...
-        return self.to(_dtype.as_numpy(from_legacy_name(dtype)))
+        return self.to(dtypes.as_numpy(from_legacy_name(dtype)))
 
     # Copies
 

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, leaf
-from convcore._device import check_device, is_meta
 from convcore._errors import hinted, hints
-from convcore._meta import MetaArray, meta
-from convcore._storage import UntypedStorage, is_storage
-from convcore._storage import as_tensor as elements
-from convcore._tensor import Tensor, wrap
+from convcore._tensor import Tensor, dtypes, wrap
+from convcore._tensor.creation.arguments import DtypeLike, leaf
+from convcore._tensor.device import check_device, is_meta
+from convcore._tensor.meta import MetaArray, meta
+from convcore._tensor.storage import UntypedStorage, is_storage
+from convcore._tensor.storage import as_tensor as elements
 
 
 def tensor(
@@ -58,7 +57,7 @@ def as_tensor(data: Any, dtype: DtypeLike = None, device: Any = None) -> Tensor:
         return data if dtype is None and device is None else data.to(device, dtype)
     if isinstance(data, np.ndarray):
         array = _checked_array(data)
-        array = array if dtype is None else _dtype.cast(array, _dtype.as_numpy(dtype))
+        array = array if dtype is None else dtypes.cast(array, dtypes.as_numpy(dtype))
         return leaf(array, device=device)
     return leaf(copied(data, dtype), device=device)
 
@@ -99,13 +98,13 @@ def asarray(
         if copy is False:
             raise ValueError(f"can't alias tensor on '{found.device}' to the device '{device}'.")
         found = found.to(device)
-    target = found.dtype.numpy if dtype is None else _dtype.as_numpy(dtype)
+    target = found.dtype.numpy if dtype is None else dtypes.as_numpy(dtype)
     if target != found.dtype.numpy:
         if copy is False:
             raise ValueError(
-                f"can't alias tensor with dtype '{found.dtype}' into dtype '{_dtype.of(target)}'."
+                f"can't alias tensor with dtype '{found.dtype}' into dtype '{dtypes.of(target)}'."
             )
-        found = found.to(_dtype.of(target))
+        found = found.to(dtypes.of(target))
     elif copy:
         found = found.clone()
     if requires_grad is None or requires_grad == found.requires_grad:
@@ -125,7 +124,7 @@ def _shared(obj: Any, dtype: DtypeLike) -> Tensor | None:
         memory = memoryview(obj)
     except TypeError:
         return None
-    return wrap(np.frombuffer(memory, _dtype.as_numpy(dtype)))
+    return wrap(np.frombuffer(memory, dtypes.as_numpy(dtype)))
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
@@ -204,7 +203,7 @@ def frombuffer(
     ValueError
         It has no bytes, too few of them, or no whole number of elements.
     """
-    target = _dtype.as_numpy(dtype)
+    target = dtypes.as_numpy(dtype)
     try:
         memory = np.frombuffer(buffer, np.uint8) if memoryview(buffer).nbytes else np.empty(0)
     except TypeError:
@@ -251,25 +250,25 @@ def _checked_array(array: np.ndarray) -> np.ndarray:
             "given numpy array has byte order different from the native byte order. Conversion "
             "between byte orders is currently not supported."
         )
-    _dtype.of(array.dtype)
+    dtypes.of(array.dtype)
     return np.asarray(array)
 
 
 def copied(data: Any, dtype: DtypeLike) -> np.ndarray:
     """Return data that `tensor` accepts as a new array; arrays keep the memory order of axes."""
-    target = None if dtype is None else _dtype.as_numpy(dtype)
+    target = None if dtype is None else dtypes.as_numpy(dtype)
     if isinstance(data, Tensor):
         data = data._array
         if isinstance(data, MetaArray):
             return meta(data.shape, target or data.dtype)
     elif hasattr(data, "__array__") and not isinstance(data, np.ndarray | np.generic):
         is_bytes = isinstance(data, UntypedStorage) or (is_storage(data) and target is not None)
-        data = elements(data, target or _dtype.as_numpy())._array if is_bytes else np.asarray(data)
+        data = elements(data, target or dtypes.as_numpy())._array if is_bytes else np.asarray(data)
     if isinstance(data, np.ndarray):
         array = _checked_array(data)
         if target is None or target == array.dtype:
             return array.copy(order="K")
-        return _dtype.cast(array, target)
+        return dtypes.cast(array, target)
     kinds: set[np.dtype] = set()
     numbers = _survey(data, kinds)
     if target is None:
@@ -291,12 +290,12 @@ def _survey(data: Any, kinds: set[np.dtype]) -> Any:
         kinds.add(data._array.dtype)
         return data._array.item()
     if isinstance(data, np.ndarray | np.generic):
-        kinds.add(_dtype.of(data.dtype).numpy)
+        kinds.add(dtypes.of(data.dtype).numpy)
         return data
     if isinstance(data, str | bytes):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     if isinstance(data, int | float | builtins.complex):
-        kinds.add(_dtype.number_dtype(data))
+        kinds.add(dtypes.number_dtype(data))
         return data
     if isinstance(data, dict) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
         raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
@@ -307,7 +306,7 @@ def _survey(data: Any, kinds: set[np.dtype]) -> Any:
         raise ValueError(f"could not determine the shape of object type '{kind}'") from None
     classes = set(map(type, items))
     if classes <= _PYTHON_NUMBERS:
-        kinds.update(_dtype.number_dtype(kind()) for kind in classes)
+        kinds.update(dtypes.number_dtype(kind()) for kind in classes)
         return items
     return [_survey(item, kinds) for item in items]
 
@@ -315,10 +314,10 @@ def _survey(data: Any, kinds: set[np.dtype]) -> Any:
 def _inferred(kinds: set[np.dtype]) -> np.dtype:
     """Return the dtype that all these promote to; the default if there are none."""
     if not kinds:
-        return _dtype.as_numpy()
+        return dtypes.as_numpy()
     found, *others = kinds
     for other in others:
-        found = _dtype.promote_types(_dtype.of(found), _dtype.of(other)).numpy
+        found = dtypes.promote_types(dtypes.of(found), dtypes.of(other)).numpy
     return found
 
 
@@ -341,7 +340,7 @@ def _filled(numbers: Any, families: set[str], target: np.dtype) -> np.ndarray:
         raise
     if target.kind in "iu" and array.size and not _fits(array, target):
         raise RuntimeError(f"value cannot be converted to type {target.name} without overflow")
-    return _dtype.cast(array, target)
+    return dtypes.cast(array, target)
 
 
 def _fits(array: np.ndarray, target: np.dtype) -> bool:

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, checked_int, counted, leaf
-from convcore._device import check_device
-from convcore._tensor import Tensor
+from convcore._tensor import Tensor, dtypes
+from convcore._tensor.creation.arguments import DtypeLike, checked_int, counted, leaf
+from convcore._tensor.device import check_device
 
 
 def bartlett_window(
@@ -128,9 +127,9 @@ def _window(
     if layout is not None and "sparse" in repr(layout):
         raise RuntimeError(f"{name}_window is not implemented for sparse types, got: {layout}")
     check_device(device, layout)
-    target = _dtype.as_numpy(dtype)
+    target = dtypes.as_numpy(dtype)
     length = checked_int(f"{name}_window", "window_length", length)
-    if target.kind not in _dtype.INEXACT:
+    if target.kind not in dtypes.INEXACT:
         raise RuntimeError(f"{name}_window expects floating point dtypes, got: {target.name}")
     if length < 0:
         raise RuntimeError(
@@ -140,4 +139,4 @@ def _window(
         values = np.ones(length)
     else:
         values = shape(2 * math.pi / (length if periodic else length - 1) * counted(length))
-    return leaf(_dtype.cast(values, target), requires_grad, device)
+    return leaf(dtypes.cast(values, target), requires_grad, device)

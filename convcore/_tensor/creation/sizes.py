@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
-from convcore._creation.arguments import (
+from convcore._tensor import Tensor, contiguous_format, dtypes, memory_format, preserve_format
+from convcore._tensor.creation.arguments import (
     DtypeLike,
     allocated,
     checked_int,
@@ -18,12 +18,11 @@ from convcore._creation.arguments import (
     number_as,
     shape,
 )
-from convcore._creation.memory import empty_array
-from convcore._creation.out import out_dtype
-from convcore._device import check_device, is_meta
-from convcore._meta import meta
-from convcore._settings import unset
-from convcore._tensor import Tensor, contiguous_format, memory_format, preserve_format
+from convcore._tensor.creation.memory import empty_array
+from convcore._tensor.creation.out import out_dtype
+from convcore._tensor.device import check_device, is_meta
+from convcore._tensor.meta import meta
+from convcore._tensor.settings import unset
 
 
 def _made(make: Callable, sizes: tuple[int, ...], kind: np.dtype, device: Any) -> np.ndarray:
@@ -50,7 +49,7 @@ def zeros(
             [0., 0., 0.]])
     """
     check_device(device, layout)
-    kind = _dtype.as_numpy(dtype) if out is None else out_dtype("zeros", out, dtype)
+    kind = dtypes.as_numpy(dtype) if out is None else out_dtype("zeros", out, dtype)
     array = _made(np.zeros, shape("zeros", sizes, size), kind, device)
     return leaf(array, requires_grad, device, out)
 
@@ -67,7 +66,7 @@ def ones(
 ) -> Tensor:
     """Return a tensor of ones; the size is several ints or one sequence of ints."""
     check_device(device, layout)
-    kind = _dtype.as_numpy(dtype) if out is None else out_dtype("ones", out, dtype)
+    kind = dtypes.as_numpy(dtype) if out is None else out_dtype("ones", out, dtype)
     array = _made(np.ones, shape("ones", sizes, size), kind, device)
     return leaf(array, requires_grad, device, out)
 
@@ -90,7 +89,7 @@ def empty(
     if memory_format is None:
         memory_format = contiguous_format
     make = partial(empty_array, memory_format=memory_format)
-    kind = _dtype.as_numpy(dtype) if out is None else out_dtype("empty", out, dtype)
+    kind = dtypes.as_numpy(dtype) if out is None else out_dtype("empty", out, dtype)
     array = unset(_made(make, shape("empty", sizes, size), kind, device))
     if out is not None and out._array.shape == array.shape:
         unset(out._array)
@@ -125,7 +124,7 @@ def full(
     if out is not None:
         target = out_dtype("full", out, dtype)
     else:
-        target = _dtype.number_dtype(number) if dtype is None else _dtype.as_numpy(dtype)
+        target = dtypes.number_dtype(number) if dtype is None else dtypes.as_numpy(dtype)
     make = partial(np.full, fill_value=number_as(number, target))
     array = _made(make, shape("full", (size,)), target, device)
     return leaf(array, requires_grad, device, out)
@@ -148,7 +147,7 @@ def eye(
     for name, number in (("n", rows), ("m", columns)):
         if number < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {number}")
-    kind = _dtype.as_numpy(dtype) if out is None else out_dtype("eye", out, dtype)
+    kind = dtypes.as_numpy(dtype) if out is None else out_dtype("eye", out, dtype)
     array = _made(lambda sizes, dtype: np.eye(*sizes, dtype=dtype), (rows, columns), kind, device)
     return leaf(array, requires_grad, device, out)
 
@@ -157,4 +156,4 @@ def scalar_tensor(
     s: Any, *, dtype: DtypeLike = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Return a 0-d tensor of one number, in the default dtype unless ``dtype`` is given."""
-    return full((), s, dtype=_dtype.as_numpy(dtype), device=device, requires_grad=requires_grad)
+    return full((), s, dtype=dtypes.as_numpy(dtype), device=device, requires_grad=requires_grad)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
-from convcore._dtype_names import from_legacy_name
 from convcore._errors.calls import hinting
+from convcore._tensor import dtypes
+from convcore._tensor.dtype_names import from_legacy_name
 from convcore.engine.conv.algorithms.selection import current, select
 
 __all__ = [
@@ -96,12 +96,12 @@ def set_default_tensor_type(t: Any) -> None:
     torch.float64
     >>> set_default_tensor_type("torch.FloatTensor")
     """
-    dtype = _dtype.of(from_legacy_name(t)) if isinstance(t, str) else getattr(t, "dtype", None)
-    if not isinstance(dtype, _dtype.dtype) or not isinstance(t, str | type):
+    dtype = dtypes.of(from_legacy_name(t)) if isinstance(t, str) else getattr(t, "dtype", None)
+    if not isinstance(dtype, dtypes.dtype) or not isinstance(t, str | type):
         raise TypeError(
             "invalid type object: only floating-point types are supported as the default type"
         )
-    _dtype.set_default_dtype(dtype)
+    dtypes.set_default_dtype(dtype)
 
 
 # PyTorch's name -> what float32 products of matrices may be computed in, as it is set by PyTorch.

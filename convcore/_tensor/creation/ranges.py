@@ -8,12 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
-from convcore._creation.arguments import DtypeLike, checked_int, checked_number, counted, leaf
-from convcore._creation.out import laid_out, out_dtype
-from convcore._device import check_device
-from convcore._dtype_names import C_NAMES
-from convcore._tensor import Tensor, scalar_name
+from convcore._tensor import Tensor, dtypes, scalar_name
+from convcore._tensor.creation.arguments import (
+    DtypeLike,
+    checked_int,
+    checked_number,
+    counted,
+    leaf,
+)
+from convcore._tensor.creation.out import laid_out, out_dtype
+from convcore._tensor.device import check_device
+from convcore._tensor.dtype_names import C_NAMES
 from convcore.engine.runtime.errstate import quiet
 
 
@@ -52,15 +57,15 @@ def arange(
     if out is not None:
         target = out_dtype("arange", out, dtype)
     else:
-        target = _dtype.as_numpy((_dtype.int64 if whole else None) if dtype is None else dtype)
+        target = dtypes.as_numpy((dtypes.int64 if whole else None) if dtype is None else dtype)
     if target.kind in "bc":
         raise NotImplementedError(f"arange() cannot count in {target.name}")
-    if target.kind not in _dtype.FLOATING:
+    if target.kind not in dtypes.FLOATING:
         array = _integer_range(target, *limits)
         return leaf(laid_out(array, out), requires_grad, device, out)
     first, last, stride = map(float, limits)
     count = _range_length(first, last, stride)
-    array = _dtype.cast(first + stride * counted(count), target)
+    array = dtypes.cast(first + stride * counted(count), target)
     return leaf(laid_out(array, out), requires_grad, device, out)
 
 
@@ -74,7 +79,7 @@ def _integer_range(target: np.dtype, start: Any, end: Any, step: Any) -> np.ndar
             raise
     count = _range_length(start, end, step)
     first, stride = int(start), int(step) if count > 1 else 0
-    return _dtype.cast(first + stride * counted(count), target)
+    return dtypes.cast(first + stride * counted(count), target)
 
 
 def _range_length(start: Any, end: Any, step: Any) -> int:
@@ -125,24 +130,24 @@ def logspace(
 ) -> Tensor:
     """Return ``base`` to the powers that `linspace` gives; complex limits give complex."""
     check_device(device, layout)
-    kind = _dtype.as_numpy(dtype) if out is None else out_dtype("logspace", out, dtype)
+    kind = dtypes.as_numpy(dtype) if out is None else out_dtype("logspace", out, dtype)
     given = (
         checked_number("logspace", one, name) for one, name in ((start, "start"), (end, "end"))
     )
     is_complex = any(isinstance(one, builtins.complex) for one in given)
     if is_complex and dtype is None and out is None:
-        kind = _dtype.default_complex()
+        kind = dtypes.default_complex()
     if is_complex and kind.kind != "c":
         _refuse_complex("logspace", kind)
-    wide = _dtype.complex128 if is_complex else _dtype.float64
+    wide = dtypes.complex128 if is_complex else dtypes.float64
     base = float(checked_number("logspace", base, "base", real=True))
     powers = np.power(base, _spaced("logspace", start, end, steps, wide))
-    array = _dtype.cast(powers, kind)
+    array = dtypes.cast(powers, kind)
     return leaf(laid_out(array, out), requires_grad, device, out)
 
 
 def _refuse_complex(function: str, target: np.dtype) -> None:
-    found = C_NAMES[_dtype.default_complex().name]
+    found = C_NAMES[dtypes.default_complex().name]
     raise RuntimeError(
         f"torch.{function}(): inferred dtype {found} can't be safely cast to passed dtype "
         f"{scalar_name(target)}"
@@ -157,9 +162,9 @@ def _spaced(function: str, start: Any, end: Any, steps: int, dtype: DtypeLike) -
     first, last = checked_number(function, start, "start"), checked_number(function, end, "end")
     is_complex = any(isinstance(limit, builtins.complex) for limit in (first, last))
     if dtype is None and is_complex:
-        target = _dtype.default_complex()
+        target = dtypes.default_complex()
     else:
-        target = _dtype.as_numpy(dtype)
+        target = dtypes.as_numpy(dtype)
     if is_complex and target.kind != "c":
         _refuse_complex(function, target)
     if target.kind == "b":
@@ -173,4 +178,4 @@ def _spaced(function: str, start: Any, end: Any, steps: int, dtype: DtypeLike) -
         first, last = int(first), int(last)
         step = (last - first) / max(steps - 1, 1)
     rising, falling = first + step * places, last - step * places[::-1]
-    return _dtype.cast(np.where(places < max(steps // 2, steps == 1), rising, falling), target)
+    return dtypes.cast(np.where(places < max(steps // 2, steps == 1), rising, falling), target)

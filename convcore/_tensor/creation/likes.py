@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from convcore._creation.arguments import DtypeLike, checked_number, leaf, number_as
-from convcore._creation.memory import array_like
-from convcore._settings import unset
 from convcore._tensor import Tensor, memory_format, preserve_format
+from convcore._tensor.creation.arguments import DtypeLike, checked_number, leaf, number_as
+from convcore._tensor.creation.memory import array_like
+from convcore._tensor.settings import unset
 
 
 def zeros_like(

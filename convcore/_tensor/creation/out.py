@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype, _recording
-from convcore._meta import MetaArray
-from convcore._tensor import Tensor, scalar_name
+from convcore._tensor import Tensor, dtypes, recording, scalar_name
+from convcore._tensor.meta import MetaArray
 
 
 def out_dtype(function: str, out: Any, dtype: Any) -> np.dtype:
@@ -25,12 +24,12 @@ def out_dtype(function: str, out: Any, dtype: Any) -> np.dtype:
         kind = type(out).__name__
         raise TypeError(f"{function}(): argument 'out' must be Tensor, not {kind}")
     found = out._array.dtype
-    if dtype is not None and _dtype.as_numpy(dtype) != found:
-        given = scalar_name(_dtype.as_numpy(dtype))
+    if dtype is not None and dtypes.as_numpy(dtype) != found:
+        given = scalar_name(dtypes.as_numpy(dtype))
         raise RuntimeError(
             f"dtype {given} does not match dtype of out parameter ({scalar_name(found)})"
         )
-    if out.requires_grad and _recording.mode.enabled:
+    if out.requires_grad and recording.mode.enabled:
         raise RuntimeError(
             f"{function}(): functions with out=... arguments don't support automatic "
             "differentiation, but one of the arguments requires grad."

@@ -8,7 +8,8 @@ Every function makes an ndarray, and `wrap` makes that a leaf of the graph.  The
 torch.strided, and ``pin_memory`` changes nothing: there is no device to copy to.
 """
 
-from convcore._creation.data import (
+from convcore._errors.calls import hint_keywords
+from convcore._tensor.creation.data import (
     as_tensor,
     asarray,
     from_dlpack,
@@ -16,7 +17,7 @@ from convcore._creation.data import (
     frombuffer,
     tensor,
 )
-from convcore._creation.legacy import (
+from convcore._tensor.creation.legacy import (
     BoolTensor,
     ByteTensor,
     CharTensor,
@@ -27,17 +28,16 @@ from convcore._creation.legacy import (
     LongTensor,
     ShortTensor,
 )
-from convcore._creation.likes import empty_like, full_like, ones_like, zeros_like
-from convcore._creation.ranges import arange, linspace, logspace
-from convcore._creation.sizes import empty, eye, full, ones, scalar_tensor, zeros
-from convcore._creation.windows import (
+from convcore._tensor.creation.likes import empty_like, full_like, ones_like, zeros_like
+from convcore._tensor.creation.ranges import arange, linspace, logspace
+from convcore._tensor.creation.sizes import empty, eye, full, ones, scalar_tensor, zeros
+from convcore._tensor.creation.windows import (
     bartlett_window,
     blackman_window,
     hamming_window,
     hann_window,
     kaiser_window,
 )
-from convcore._errors.calls import hint_keywords
 
 __all__ = [
     "BoolTensor",

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
-from convcore._device import device as _device
-from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor import Tensor, dtypes, scalar_name, wrap
+from convcore._tensor.device import device as _device
 from convcore.engine.runtime import shared, storages
 
 __all__ = [
@@ -129,8 +128,8 @@ def _elements_of(function: str, name: str, data: Any, dtype: np.dtype) -> np.nda
             f"{function}(): argument '{name}' must be int or a sequence of numbers, not "
             f"{type(data).__name__}"
         )
-    # Here, for _creation imports this module: `convcore.load`, called first of all, meets it first.
-    from convcore._creation.arguments import checked_number, number_as
+    # Here, for creation imports this module: `convcore.load`, called first of all, meets it first.
+    from convcore._tensor.creation.arguments import checked_number, number_as
 
     numbers = [number_as(checked_number(function, one, name), dtype) for one in data]
     return np.array(numbers, dtype)
@@ -217,10 +216,10 @@ class TypedStorage(_Storage):
         data: Any = 0,
         *,
         wrap_storage: UntypedStorage | None = None,
-        dtype: _dtype.dtype | None = None,
+        dtype: dtypes.dtype | None = None,
     ):
-        dtype = _dtype.get_default_dtype() if dtype is None else dtype
-        if not isinstance(dtype, _dtype.dtype):
+        dtype = dtypes.get_default_dtype() if dtype is None else dtype
+        if not isinstance(dtype, dtypes.dtype):
             kind = type(dtype).__name__
             raise TypeError(f"TypedStorage(): argument 'dtype' must be torch.dtype, not {kind}")
         if wrap_storage is None:

@@ -46,12 +46,9 @@ import convcore.functions.strided as _strided
 import convcore.functions.ternary as _ternary
 import convcore.functions.variance as _variance
 import convcore.random.sampling as _random_sampling
-from convcore._device import device as _device
-from convcore._dtype import dtype as _dtype
-from convcore._dtype_names import from_legacy_name as from_legacy_name
-from convcore._dtype_names import legacy_name as legacy_name
-from convcore._dtype_names import scalar_name as scalar_name
-from convcore._size import Size
+from convcore._tensor.device import device as _device
+from convcore._tensor.dtypes import dtype as _dtype
+from convcore._tensor.size import Size
 from convcore.functions._support.results import Picked
 
 def on_subclass(listener: Callable[[builtins.type], None]) -> None:

@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from convcore import _dtype
-from convcore._creation.out import written
-from convcore._device import is_meta
-from convcore._meta import MetaArray, meta
-from convcore._tensor import Tensor, wrap
+from convcore._tensor import Tensor, dtypes, wrap
+from convcore._tensor.creation.out import written
+from convcore._tensor.device import is_meta
+from convcore._tensor.meta import MetaArray, meta
 from convcore.engine.integers import as_int
 from convcore.engine.runtime.checks import is_too_large
 from convcore.engine.runtime.errstate import quiet
 
-DtypeLike = _dtype.dtype | np.dtype | type | None
+DtypeLike = dtypes.dtype | np.dtype | type | None
 
 
 def leaf(
@@ -44,7 +43,7 @@ def leaf(
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     made = wrap(array) if out is None else written(out, array)
     if requires_grad:
-        if array.dtype.kind not in _dtype.INEXACT:
+        if array.dtype.kind not in dtypes.INEXACT:
             raise RuntimeError(
                 "Only Tensors of floating point and complex dtype can require gradients"
             )

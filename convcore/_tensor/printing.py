@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from convcore import _dtype
+from convcore._tensor import dtypes
 
 __all__ = ["set_printoptions"]
 
@@ -89,7 +89,7 @@ def tensor_str(tensor: Any) -> str:
     if unseen or tensor.is_meta:
         suffixes.append(f"size={tuple(array.shape)}")
     if not _has_default_dtype(array):
-        suffixes.append(f"dtype={_dtype.of(array.dtype)}")
+        suffixes.append(f"dtype={dtypes.of(array.dtype)}")
     if tensor.grad_fn is not None:
         suffixes.append(f"grad_fn=<{type(tensor.grad_fn).__name__}>")
     elif tensor.requires_grad:
@@ -109,10 +109,10 @@ def array_str(array: np.ndarray, indent: int = 0) -> str:
 
 def _has_default_dtype(array: np.ndarray) -> bool:
     """Return whether the dtype is a default one, which is not printed."""
-    default = _dtype.get_default_dtype().numpy
+    default = dtypes.get_default_dtype().numpy
     if array.size == 0:
         return array.dtype == default
-    return array.dtype in (default, _dtype.default_complex()) or array.dtype in (np.int64, np.bool_)
+    return array.dtype in (default, dtypes.default_complex()) or array.dtype in (np.int64, np.bool_)
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
