@@ -37,6 +37,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 from setuptools.errors import CompileError, LinkError
 
 DEBUG = os.environ.get("CONVCORE_DEBUG", "0") != "0"
@@ -500,6 +501,15 @@ class BuildKernels(build_ext):
         super().copy_extensions_to_source()
 
 
+class BuildPython(build_py):
+    """build_py that first writes the type stub of Tensor, which is data of the package."""
+
+    def run(self):
+        subprocess.run([sys.executable, "-B", "wheels/tensor_stub.py"], check=True)
+        vars(self).pop("data_files", None)  # listed anew, with the stub
+        super().run()
+
+
 def kernel(source):
     """Describe the extension module that a .pyx file becomes."""
     macros = [("Py_LIMITED_API", "0x030B0000")] if LIMITED_API else []
@@ -518,7 +528,7 @@ def kernel(source):
 if __name__ == "__main__":
     setup(
         ext_modules=[kernel(source) for source in sorted(KERNELS.rglob("*.pyx"))],
-        cmdclass={"build_ext": BuildKernels},
+        cmdclass={"build_ext": BuildKernels, "build_py": BuildPython},
         options={
             "build": {"build_base": BUILD},
             "bdist_wheel": {"py_limited_api": "cp311"} if LIMITED_API else {},

@@ -27,6 +27,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "docstrings",  # prepares them for numpydoc
     "api_pages",  # writes docs/api/generated
+    "names_page",  # writes docs/pytorch_names.md
     "records",  # writes docs/performance/generated
     "shown_code",  # leaves comments for the formatter out
     "matplotlib.sphinxext.plot_directive",  # draws the explanations' figures

@@ -1,8 +1,8 @@
 """Table of PyTorch's public names: here, different, missing, or out of scope.
 
-    python -m convcore.compat.table > docs/pytorch_names.md
+    python -m convcore.compat.table
 
-tests/compat/test_table.py holds the page true.
+The site has the page; docs/_ext/names_page.py writes it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Each public name of PyTorch {pytorch.VERSION}, module by module: what convcore h
 how, what is missing and what to use instead, and what is out of scope and why.  Some names are
 there for unmodified programs, under `convcore run`, and not in `import convcore as torch`: older
 ones, and those that programs only ask about.  Look a name up with the browser's search in the
-page.  Made by `python -m convcore.compat.table > docs/pytorch_names.md`; a test holds it true.
+page.  `python -m convcore.compat.table` prints it.
 
 These differences are not listed name by name.  A call that PyTorch refuses because it lacks a
 kernel or formula for a dtype may work here.  convcore may keep other tensors for the backward pass

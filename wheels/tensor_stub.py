@@ -1,12 +1,14 @@
-"""Print the type stub of convcore/_tensor/tensor.py.
+"""Write convcore/_tensor/tensor.pyi, the type stub of Tensor, from the sources.
 
-    python tests/helpers/make_stub.py > convcore/_tensor/tensor.pyi
+    python wheels/tensor_stub.py
 
-Most methods are hung on Tensor when the package is loaded (convcore/functions/_bind.py), where no
-type checker and no editor sees them.  The stub says them all: it is read off the finished class.
-A method that is a function of another module is assigned from there, where its signature and its
-document stand.
-tests/test_stub.py fails as long as the checked-in stub is another one.
+Most methods are attached to Tensor when the package is loaded (convcore/functions/_bind.py), where
+no type checker and no editor sees them.  The stub is read off the finished class and lists them
+all.  A method that is a function of another module is assigned from there, where its signature and
+its docstring are.
+
+setup.py runs this before the kernels are compiled, and the linters without them: stand-ins take
+their place.  NumPy has to be installed.
 """
 
 from __future__ import annotations
@@ -17,15 +19,72 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterator
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
 from typing import Any
 
-import convcore.functions  # noqa: F401  it hangs the methods on Tensor
-from convcore._tensor import Tensor, memory_format, tensor
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class StandIn(int):
+    """Whatever a compiled module defines: a number, a function, a class to derive from."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> StandIn:
+        return self
+
+    def __getattr__(self, name: str) -> StandIn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def __getitem__(self, key: Any) -> StandIn:
+        return self
+
+    def __or__(self, other: Any) -> StandIn:  # in a type such as `Block | None`
+        return self
+
+    def __mro_entries__(self, bases: tuple) -> tuple:
+        return ()
+
+
+class StandInModule(types.ModuleType):
+    """A compiled module, before it is compiled."""
+
+    __path__: typing.ClassVar[list[str]] = []
+
+    def __getattr__(self, name: str) -> StandIn:
+        return StandIn(1).__getattr__(name)
+
+
+class StandInFinder(MetaPathFinder, Loader):
+    """Finds a stand-in for each module in Cython, and for SciPy, which linters may lack."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        is_compiled = ROOT.joinpath(*name.split(".")).with_suffix(".pyx").exists()
+        return ModuleSpec(name, self) if is_compiled or name == "scipy" else None
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        return StandInModule(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        pass
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    sys.meta_path.insert(0, StandInFinder())
+
+import convcore.functions  # noqa: E402, F401  attaches the methods to Tensor
+from convcore._tensor import Tensor, memory_format, tensor  # noqa: E402
 
 WIDTH = 100
 QUOTES = '"""'
 HEAD = '''\
-"""Tensor with every method it has once the package is loaded; see tests/helpers/make_stub.py."""'''
+"""Tensor with every method it has once the package is loaded; see wheels/tensor_stub.py."""'''
 
 # What slots hold: nothing can be read off them.
 SLOTS = {
@@ -297,4 +356,4 @@ def stub() -> str:
 
 
 if __name__ == "__main__":
-    print(stub(), end="")
+    (ROOT / "convcore/_tensor/tensor.pyi").write_text(stub(), "utf-8")
