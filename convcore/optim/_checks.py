@@ -25,6 +25,8 @@ def check_lr(lr: Any) -> None:
     check_numbers(lr=lr)
 
 
+_NO_OPTIONS = ("self", "params", "__class__")
+
 # Options that must be at least 0, and their names in messages.
 _NOT_NEGATIVE = {
     "lr": "learning rate",
@@ -39,8 +41,13 @@ _NOT_NEGATIVE = {
 }
 
 
-def check_options(options: dict[str, Any]) -> None:
-    """Raise for an option that is out of its range, among those that optimizers have in common.
+def options_of(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return an optimizer's options: of the arguments of its constructor, all but ``params``.
+
+    Parameters
+    ----------
+    arguments : dict
+        What ``locals()`` is in the constructor.
 
     Raises
     ------
@@ -51,6 +58,7 @@ def check_options(options: dict[str, Any]) -> None:
     RuntimeError
         ``fused`` is set together with ``foreach`` or ``differentiable``, which PyTorch refuses.
     """
+    options = {name: arguments[name] for name in arguments if name not in _NO_OPTIONS}
     check_lr(options["lr"])
     for name, called in _NOT_NEGATIVE.items():
         if name in options:
@@ -61,6 +69,7 @@ def check_options(options: dict[str, Any]) -> None:
         raise RuntimeError("`fused` does not support `differentiable`")
     if options.get("foreach") and options.get("fused"):
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+    return options
 
 
 def checked_betas(betas: tuple[Any, Any], differentiable: bool = False) -> tuple[Any, Any]:

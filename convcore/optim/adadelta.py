@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from convcore._tensor import Tensor
-from convcore.optim._checks import check_options
+from convcore.optim._checks import options_of
 from convcore.optim._composed import Composed, begin
 
 __all__ = ["Adadelta"]
@@ -54,17 +54,7 @@ class Adadelta(Composed):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
-        check_options(defaults)
+        defaults = options_of(locals())
         if rho > 1:
             raise ValueError(f"Invalid rho value: {rho}")
         super().__init__(params, defaults)

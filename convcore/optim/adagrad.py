@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
 from convcore._tensor.creation import full_like
-from convcore.optim._checks import check_options
+from convcore.optim._checks import options_of
 from convcore.optim._composed import Composed, counter
 
 __all__ = ["Adagrad"]
@@ -59,19 +59,7 @@ class Adagrad(Composed):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        check_options(defaults)
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals()))
         for group in self.param_groups:  # the only optimizer with a state before its first step
             for parameter in group["params"]:
                 self.state[parameter] = self._start(parameter, group)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
 from convcore.engine.layers import optimizers as engine
-from convcore.optim._checks import check_options, checked_betas
+from convcore.optim._checks import checked_betas, options_of
 from convcore.optim._composed import begin
 from convcore.optim._fused import Fused, arrays_of, written
 
@@ -90,20 +90,7 @@ class Adam(Fused):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": checked_betas(betas, differentiable),
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
-        check_options(defaults)
+        defaults = options_of(locals() | {"betas": checked_betas(betas, differentiable)})
         if foreach and not capturable:
             for name, option in {"lr": lr, "betas[0]": betas[0], "betas[1]": betas[1]}.items():
                 if isinstance(option, Tensor):

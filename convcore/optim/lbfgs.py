@@ -10,7 +10,7 @@ from convcore._tensor.creation import zeros_like
 from convcore.autograd.grad_mode import enable_grad, no_grad
 from convcore.functions.joining import cat
 from convcore.functions.matmul import dot
-from convcore.optim._checks import check_options
+from convcore.optim._checks import options_of
 from convcore.optim._composed import as_real
 from convcore.optim._line_search import strong_wolfe
 from convcore.optim.optimizer import Optimizer
@@ -67,17 +67,8 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        check_options({"lr": lr})
-        defaults = {
-            "lr": lr,
-            "max_iter": max_iter,
-            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-            "tolerance_grad": tolerance_grad,
-            "tolerance_change": tolerance_change,
-            "history_size": history_size,
-            "line_search_fn": line_search_fn,
-        }
-        super().__init__(params, defaults)
+        max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
+        super().__init__(params, options_of(locals()))
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
-from convcore.optim._checks import check_options, checked_betas
+from convcore.optim._checks import checked_betas, options_of
 from convcore.optim._composed import Composed, begin, counter
 from convcore.optim.adam import corrections, running_means
 
@@ -66,20 +66,7 @@ class NAdam(Composed):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": checked_betas(betas),
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-        }
-        check_options(defaults)
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals() | {"betas": checked_betas(betas)}))
 
     def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
         first = {"step": counter(0.0), "mu_product": counter(1.0)}  # in PyTorch's order

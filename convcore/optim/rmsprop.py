@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
 from convcore.engine.layers import optimizers as engine
-from convcore.optim._checks import check_options
+from convcore.optim._checks import options_of
 from convcore.optim._composed import begin
 from convcore.optim._fused import Fused, arrays_of, written
 
@@ -80,20 +80,7 @@ class RMSprop(Fused):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
-        check_options(defaults)
-        super().__init__(params, defaults)
+        super().__init__(params, options_of(locals()))
 
     def _plan(
         self, parameter: Tensor, state: dict[str, Any], options: dict[str, Any]

@@ -9,7 +9,7 @@ import numpy as np
 
 from convcore._tensor import Tensor, wrap
 from convcore.engine.layers import optimizers as engine
-from convcore.optim._checks import check_numbers, check_options
+from convcore.optim._checks import check_numbers, options_of
 from convcore.optim._fused import Fused, arrays_of, written
 
 __all__ = ["SGD"]
@@ -76,18 +76,7 @@ class SGD(Fused):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        check_options(defaults)
+        defaults = options_of(locals())
         check_numbers(dampening=dampening)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
