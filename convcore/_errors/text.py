@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["printable"]
-
 
 def printable(text: str, max_length: int = 200) -> str:
     r"""Return text with its unprintable characters escaped, shortened in the middle.

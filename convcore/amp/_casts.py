@@ -13,8 +13,6 @@ from convcore.amp import _ops
 from convcore.autograd.casting import exchange, here
 from convcore.functions.casts import ELIGIBLE, cast, lower, tensors
 
-__all__ = ["prepare"]
-
 # What is cast to: a function of the call's arguments, or None where nothing is cast.
 
 

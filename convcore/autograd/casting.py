@@ -10,9 +10,6 @@ from convcore._tensor import dtypes
 from convcore.kernels.runtime._restoring import Restoring
 from convcore.kernels.runtime._swapping import SwappedCode
 
-__all__: list[str] = []
-
-
 # For each device type of PyTorch's that has a default of its own.
 _DEFAULTS: Mapping[str, Any] = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
 

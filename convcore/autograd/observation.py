@@ -11,8 +11,6 @@ from typing import Any
 
 from convcore.kernels.runtime.restoring import Calls, restoring
 
-__all__ = ["observed"]
-
 # Thread -> callback. It is nearly always empty, and then `record` need not ask further.
 observers: dict[int, Callable[[Any, tuple, Any], None]] = {}
 # Thread -> the callbacks of the open contexts, by the context, in the order of entry.

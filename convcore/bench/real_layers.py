@@ -8,8 +8,6 @@ images of one channel, layers on maps of one pixel.
 
 from __future__ import annotations
 
-__all__ = ["LINES"]
-
 LINES = """\
 1d:8,32,164,32,2                            1d_wavenet conv1d_10
 1d:1,512,812,256,1                          1d_wavenet conv1d_1x1_2

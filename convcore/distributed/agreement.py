@@ -13,8 +13,6 @@ import numpy as np
 
 from convcore.distributed import faults
 
-__all__: list[str] = []
-
 _LINE_BYTES = 96  # what is longer is compared up to there
 
 

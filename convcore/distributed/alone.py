@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__: list[str] = []
-
 
 class Done:
     """A request that is complete."""

@@ -11,8 +11,6 @@ from convcore.distributed.alone import Done
 from convcore.distributed.buffers import is_half
 from convcore.futures import Future
 
-__all__ = ["GradBucket"]
-
 # Bytes of a gradient from which on it is no longer copied to be reduced with others: a message of
 # its own takes some 20 us, and to copy it there and back some 300.
 LARGE = 1024 * 1024

@@ -8,8 +8,6 @@ import numpy as np
 
 from convcore._tensor import Tensor
 
-__all__: list[str] = []
-
 
 def checked(tensor: Any, name: str = "tensor") -> Tensor:
     """Return an argument that has to be a tensor.

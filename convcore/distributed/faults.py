@@ -16,8 +16,6 @@ from typing import Any
 
 from convcore.distributed.monitor import Monitor, available
 
-__all__ = ["DistBackendError"]
-
 _ANSWER_TIME = 2.0  # seconds in which a rank that waits answers
 _YIELDING_TIME = 0.002  # seconds of a wait in which a rank asks MPI again and again
 _SLEEP = 2e-4  # seconds between asking later

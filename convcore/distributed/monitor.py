@@ -20,8 +20,6 @@ from typing import Any
 
 import numpy as np
 
-__all__: list[str] = []
-
 # Alone, without this package: it starts in some 15 ms and holds 8 MB.
 _PROGRAM = """
 import os, select, signal, sys

@@ -14,8 +14,6 @@ import numpy as np
 from convcore.distributed.group import ProcessGroup
 from convcore.engine.layers import elementwise
 
-__all__: list[str] = []
-
 Node = tuple[int, int]  # the shards from the first number up to the second
 Arrays = list[np.ndarray | None]  # None is a sum of nothing
 _ALIGNMENT = 64  # bytes

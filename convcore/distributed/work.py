@@ -11,8 +11,6 @@ from convcore._tensor import Tensor
 from convcore.distributed.group import ProcessGroup, seconds
 from convcore.futures import Future
 
-__all__ = ["ReduceOp", "Work"]
-
 
 class ReduceOp(enum.Enum):
     """How the values of all processes are combined, element by element."""

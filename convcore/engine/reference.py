@@ -37,29 +37,6 @@ from convcore.engine.geometry import (
     transposed_geometry,
 )
 
-__all__ = [
-    "adaptive_windows",
-    "col2im",
-    "conv_bias_grad",
-    "conv_forward",
-    "conv_input_grad",
-    "conv_transpose",
-    "conv_weight_grad",
-    "error_in_eps",
-    "im2col",
-    "loop_forward",
-    "loop_input_grad",
-    "loop_weight_grad",
-    "max_over",
-    "mean_over",
-    "mean_over_grad",
-    "pad",
-    "pad_grad",
-    "pool_windows",
-    "rounded_to_bfloat16",
-    "terms",
-]
-
 Array = NDArray[Any]  # float64 or complex128
 Index = tuple[int, ...]
 Window = tuple[Index, list[Index], int]  # an output pixel, the input pixels under it, the divisor

@@ -15,8 +15,6 @@ from convcore.func._trees import filled, leaves, mapped
 from convcore.kernels.runtime._restoring import Restoring
 from convcore.kernels.runtime.restoring import Calls
 
-__all__ = ["grad", "grad_and_value"]
-
 Argnums = int | tuple[int, ...]
 
 

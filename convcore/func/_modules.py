@@ -11,8 +11,6 @@ from convcore.nn.modules.batchnorm import _BatchNorm
 from convcore.nn.modules.module import Module
 from convcore.nn.utils.stateless import _functional_call
 
-__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
-
 
 def functional_call(
     module: Module,

@@ -11,8 +11,6 @@ from convcore.func._trees import filled, leaves, spread
 from convcore.functions.joining import stack
 from convcore.random import get_rng_state, set_rng_state
 
-__all__ = ["vmap"]
-
 
 def vmap(
     func: Callable,

@@ -22,8 +22,6 @@ from convcore.inspection.watching.values import Values
 from convcore.kernels.runtime._restoring import Ending
 from convcore.kernels.runtime.restoring import Calls as Undo
 
-__all__ = ["Capture", "capture"]
-
 _KINDS = ("output", "grad")
 
 

@@ -24,8 +24,6 @@ from convcore.kernels.runtime._restoring import Restoring
 from convcore.kernels.runtime.restoring import Calls, together
 from convcore.nn.modules._hooks import call_hooks
 
-__all__ = ["NonFiniteError", "find_nan"]
-
 _PACKAGE = Path(__file__).parents[1]
 _NETS = str(_PACKAGE / "models")
 # Their memory holds anything until it is written.

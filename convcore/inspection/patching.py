@@ -18,8 +18,6 @@ from convcore.inspection.watching.selection import Selection
 from convcore.kernels.runtime._restoring import Ending
 from convcore.kernels.runtime.restoring import Calls as Undo
 
-__all__ = ["Patch", "noise", "patch", "scale", "stop", "zero"]
-
 Action = Callable[[Tensor], Tensor] | Tensor
 
 

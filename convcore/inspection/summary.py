@@ -25,8 +25,6 @@ from convcore.kernels.runtime.restoring import together
 from convcore.nn.modules._hooks import call_hooks, evaluating
 from convcore.nn.modules.utils import nested_tensors
 
-__all__ = ["Row", "Summary", "summary"]
-
 
 @dataclass
 class Row:

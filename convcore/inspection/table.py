@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from convcore.inspection.summary import Row, Summary
 
-__all__ = ["page", "text"]
-
 _HEAD = ("Module", "Type", "Output shape", "Parameters", "Multiply-adds")
 _MIB = 1 << 20
 _WIDEST = 40  # characters of a cell

@@ -9,8 +9,6 @@ from typing import Any
 from convcore import nn
 from convcore._tensor import Tensor
 
-__all__ = ["COUNTED", "PRODUCTS", "multiply_adds"]
-
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 _RECURRENT = (nn.RNNBase, nn.RNNCellBase)

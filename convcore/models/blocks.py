@@ -12,18 +12,6 @@ from convcore._tensor import Tensor
 from convcore.functions.normalization import batch_norm_activation
 from convcore.nn.modules._hooks import fused_listeners
 
-__all__ = [
-    "Module",
-    "NormalizedSequential",
-    "Sequential",
-    "built_with",
-    "check_weights",
-    "divisible",
-    "init_weights",
-    "normalized",
-]
-
-
 # What `batch_norm_activation` knows, by the modules that do it.
 _ACTIVATIONS = {nn.ReLU: "relu", nn.ReLU6: "relu6"}
 

@@ -11,8 +11,6 @@ import zlib
 from types import CodeType
 from typing import Any
 
-__all__ = ["CheckpointError"]
-
 
 class CheckpointError(pickle.UnpicklingError, ValueError, RuntimeError):
     """A file is no checkpoint, is damaged, or holds something other than data; the text says what.

@@ -33,8 +33,6 @@ from convcore.serialization.errors import CheckpointError, callers_error, damage
 from convcore.serialization.state_dicts import npz, safetensors
 from convcore.serialization.unpickler import DataUnpickler
 
-__all__ = ["load", "read_metadata"]
-
 _OF_PICKLE = ("buffers", "encoding", "errors", "fix_imports")  # keywords of pickle.load
 
 

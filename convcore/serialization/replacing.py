@@ -11,8 +11,6 @@ from typing import Any, BinaryIO
 
 from convcore.kernels.runtime._folders import sync_folder
 
-__all__ = ["writing"]
-
 
 @contextlib.contextmanager
 def writing(f: Any) -> Iterator[Any]:

@@ -11,8 +11,6 @@ from convcore.kernels.runtime._restoring import Restoring
 from convcore.kernels.runtime.restoring import Calls
 from convcore.serialization.errors import CheckpointError
 
-__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"]
-
 # Never read as data, even if the user allows something of them.
 _BLOCKED = ("sys", "os", "posix", "nt")
 

@@ -32,8 +32,6 @@ from convcore.serialization.replacing import writing
 from convcore.serialization.state_dicts import npz, safetensors
 from convcore.serialization.storages import SavedStorages
 
-__all__ = ["DEFAULT_PROTOCOL", "save"]
-
 DEFAULT_PROTOCOL = 2  # of pickle, as PyTorch's files have it
 
 

@@ -27,8 +27,6 @@ from convcore.serialization.load import load
 from convcore.serialization.save import save
 from convcore.utils.data import DataLoader
 
-__all__ = ["TrainingState"]
-
 _KEYS = {"epoch", "step", "extra", "random", "parts"}
 
 

@@ -12,8 +12,6 @@ from convcore.engine.conv.algorithms.selection import current
 from convcore.engine.geometry import Geometry, shown
 from convcore.engine.runtime.checks import check_dtype
 
-__all__ = ["PassPlan", "Plan", "plan_conv"]
-
 
 class Plan(NamedTuple):
     """The plans of a convolution's three passes."""

@@ -17,8 +17,6 @@ from convcore.engine.layers.images import FLOATS
 from convcore.engine.runtime.layout import is_dense, real_parts
 from convcore.kernels.layers import _optimizers
 
-__all__ = ["Step", "take"]
-
 Array = np.ndarray[Any, Any]
 
 # Flags of a step: kernels/layers/microkernels.h.

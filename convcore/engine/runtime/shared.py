@@ -17,8 +17,6 @@ import numpy as np
 
 from convcore.engine.runtime import storages
 
-__all__ = ["Block", "Handle", "copy_to_shared", "is_shared", "new_file"]
-
 # Each map holds a descriptor; beyond so many in use, what arrives is copied instead.  At most a
 # quarter of the descriptors that the process may have: the program needs some, and so do messages.
 MOST_MAPS = 256

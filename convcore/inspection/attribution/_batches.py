@@ -12,8 +12,6 @@ from convcore._tensor import Tensor
 from convcore.autograd.observation import observed
 from convcore.inspection.attribution._run import fresh
 
-__all__ = ["MEMORY", "Bar", "by_chunks", "images_at_once", "parts"]
-
 MEMORY = 1 << 30
 """Bytes that the results of one batch may take, by default: 1 GiB."""
 

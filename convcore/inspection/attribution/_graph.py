@@ -17,21 +17,6 @@ from convcore.autograd.observation import observed
 from convcore.functions.arithmetic import add
 from convcore.kernels.runtime.restoring import Restored
 
-__all__ = [
-    "ELEMENTWISE",
-    "MAX_POOLS",
-    "MOVES",
-    "Grads",
-    "Rule",
-    "Tape",
-    "before_softmax",
-    "between",
-    "kind",
-    "propagated",
-    "scored",
-    "unsupported",
-]
-
 Grads = Sequence[Tensor | None]
 # (node, what arrived at its outputs, which inputs lead to the source) -> what goes to its inputs
 Rule = Callable[[Node, list, tuple[bool, ...]], Grads]

@@ -17,8 +17,6 @@ from convcore.functions import conv
 from convcore.functions.matmul import mm
 from convcore.inspection.attribution._graph import kind
 
-__all__ = ["COMPOSITES", "KINDS", "Epsilon", "Gamma", "Rule", "ZPlus", "divided", "weighted"]
-
 
 def _check_not_negative(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:

@@ -19,17 +19,6 @@ from convcore.kernels.runtime._restoring import Ending
 from convcore.kernels.runtime.restoring import Calls, together
 from convcore.nn.modules._hooks import call_hooks, evaluating
 
-__all__ = [
-    "Target",
-    "check_input",
-    "explaining",
-    "fixed",
-    "fresh",
-    "gradients",
-    "repeated",
-    "scores",
-]
-
 Target = int | Sequence[int] | Tensor | Callable[[Any], Tensor] | None
 
 _FUSED = (nn.BatchNorm2d, nn.ReLU, nn.ReLU6)

@@ -27,8 +27,6 @@ from convcore.kernels.runtime.restoring import together
 from convcore.nn import functional
 from convcore.nn.modules._hooks import call_hooks
 
-__all__ = ["grad_cam", "grad_cam_plus_plus", "layer_cam"]
-
 _Map = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 

@@ -38,8 +38,6 @@ from convcore.inspection.attribution._run import (
     scores,
 )
 
-__all__ = ["deep_lift"]
-
 _METHOD = "deep_lift"
 _LINEAR_NAMES = """
     Add AdaptiveAvgPool1D AdaptiveAvgPool2D AdaptiveAvgPool3D AvgPool1D AvgPool2D AvgPool3D Cumsum

@@ -14,8 +14,6 @@ from convcore.inspection.attribution._run import (
     gradients,
 )
 
-__all__ = ["input_x_gradient", "saliency", "smooth_grad"]
-
 
 def saliency(
     model: nn.Module,

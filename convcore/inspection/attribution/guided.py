@@ -28,8 +28,6 @@ from convcore.inspection.attribution._run import (
     scores,
 )
 
-__all__ = ["deconvolution", "guided_backprop"]
-
 # As the graph names them; Hardtanh is ReLU6.
 _RELUS = {"Relu", "Hardtanh"}
 

@@ -28,8 +28,6 @@ from convcore.inspection.attribution._run import (
     repeated,
 )
 
-__all__ = ["integrated_gradients"]
-
 
 def integrated_gradients(
     model: nn.Module,

@@ -48,8 +48,6 @@ from convcore.inspection.attribution._run import (
     scores,
 )
 
-__all__ = ["lrp"]
-
 _WEIGHTED = {"Convolution": "convolution", "Addmm": "linear", "Mm": "linear"}
 # Linear in all inputs that depend on the image, without a rule of their own.
 _LINEAR_NAMES = """

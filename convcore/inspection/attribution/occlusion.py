@@ -20,8 +20,6 @@ from convcore.inspection.attribution._run import (
     scores,
 )
 
-__all__ = ["occlusion"]
-
 
 def occlusion(
     model: nn.Module,

@@ -11,8 +11,6 @@ from convcore.inspection.live.views import view
 from convcore.kernels.runtime._restoring import Restoring
 from convcore.kernels.runtime.restoring import Calls
 
-__all__ = ["Watch", "watch"]
-
 
 class Watch(Restoring):
     """What `watch` returns.

@@ -15,8 +15,6 @@ from convcore.nn import Module
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["array_of", "figure_of", "limits", "tiles"]
-
 
 def figure_of(given: Any, width: float, height: float) -> Figure:
     """Return the figure to draw into: the given one, or a new one of this size in inches.

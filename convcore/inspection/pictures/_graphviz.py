@@ -9,8 +9,6 @@ from convcore.inspection.reporting._boxes import boxes_of, edges_of
 from convcore.inspection.reporting._calls import Call
 from convcore.inspection.reporting._text import shape, shapes
 
-__all__ = ["drawn", "source_of"]
-
 _PATIENCE = 60  # seconds that Graphviz may take
 _COLOURS = {"block": "#e3ecfa", "costly": "#fdf0d5", "plain": "#f6f8fa"}
 

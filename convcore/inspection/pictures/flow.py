@@ -15,8 +15,6 @@ from convcore.inspection.pictures._drawing import array_of, figure_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["gradient_flow"]
-
 _LONGEST = 28  # characters of a layer's name
 
 

@@ -24,8 +24,6 @@ from convcore.inspection.reporting._style import GRAPH_STYLE
 from convcore.inspection.watching.selection import nearest_of
 from convcore.serialization.replacing import writing
 
-__all__ = ["Graph", "graph"]
-
 
 class Graph:
     """A net's graph, as `graph` makes it; notebooks show it.

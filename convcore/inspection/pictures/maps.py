@@ -11,8 +11,6 @@ from convcore.inspection.pictures._drawing import array_of, figure_of, tiles
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["feature_maps", "kernels"]
-
 _COLUMNS = 8
 
 

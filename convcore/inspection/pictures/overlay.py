@@ -11,8 +11,6 @@ from convcore.inspection.pictures._drawing import array_of, figure_of, limits
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["saliency_overlay"]
-
 _PERCENTILE = 99  # the scale ends here: scaled to single pixels, the rest would be empty
 
 

@@ -18,8 +18,6 @@ from convcore.inspection.pictures._drawing import figure_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["receptive_field"]
-
 
 def receptive_field(model: nn.Module, input: Tensor, layer: str, *, figure: Any = None) -> Figure:
     """Draw the receptive field of a layer's middle element: the pixels that it depends on.

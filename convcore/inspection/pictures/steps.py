@@ -14,8 +14,6 @@ from convcore.nn import Module
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["histograms"]
-
 _BINS = 64
 
 

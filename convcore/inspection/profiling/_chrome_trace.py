@@ -11,8 +11,6 @@ from typing import Any
 
 from convcore.inspection.profiling._recorder import BACKWARD, ENTER, LEAVE, Recorder
 
-__all__ = ["write", "write_spans"]
-
 # Start and end in nanoseconds, category, name, arguments.
 Span = tuple[int, int, str, str, dict]
 

@@ -14,8 +14,6 @@ from convcore.engine.conv.plan import Plan, plan_conv
 from convcore.engine.geometry import Steps, make_geometry
 from convcore.inference.layers import PrepackedConv
 
-__all__ = ["COSTLY", "CostlyCall"]
-
 # Nodes of products -> the places of both factors among the inputs.
 COSTLY = {
     "ConvolutionBackward0": (0, 1),

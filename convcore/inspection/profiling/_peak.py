@@ -8,8 +8,6 @@ from convcore._tensor.creation import ones
 from convcore.autograd.grad_mode import no_grad
 from convcore.functions.matmul import mm
 
-__all__ = ["peak_gflops"]
-
 _SIZE = 1024
 _SECONDS = 0.1
 

@@ -19,8 +19,6 @@ from convcore.inspection._optimized import is_optimized
 from convcore.inspection.profiling._costs import COSTLY, CostlyCall
 from convcore.kernels.runtime.restoring import Calls
 
-__all__ = ["BACKWARD", "ENTER", "LEAVE", "OPERATION", "Operation", "Recorder"]
-
 ENTER, LEAVE, OPERATION, BACKWARD = range(4)
 _COSTLY_MODULES = (
     *(nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear),

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from convcore.inspection.profiling._tree import ProfileRow
     from convcore.inspection.profiling.profile import Profile
 
-__all__ = ["text"]
-
 _NAME = 31
 _HEAD = ("calls", "forward", "backward", "share", "MiB", "M-adds", "GFLOP/s")
 _WIDTHS = (6, 9, 9, 6, 8, 9, 8)

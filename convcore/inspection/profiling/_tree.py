@@ -17,8 +17,6 @@ from convcore.inspection.profiling._recorder import (
     Recorder,
 )
 
-__all__ = ["ProfileRow", "tree_of"]
-
 
 @dataclass
 class ProfileRow:

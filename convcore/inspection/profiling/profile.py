@@ -18,8 +18,6 @@ from convcore.inspection.profiling._waiting import waited
 from convcore.kernels.runtime._restoring import Restoring
 from convcore.kernels.runtime.restoring import Calls
 
-__all__ = ["Profile", "profile"]
-
 
 class Profile(Restoring):
     """A profile, as `profile` makes it: prints as a tree, in at most 100 columns.

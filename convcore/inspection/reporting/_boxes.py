@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from convcore.inspection.reporting._calls import INPUT, Call, inside
 from convcore.inspection.reporting._text import bytes_of, count, seconds, shape
 
-__all__ = ["Box", "boxes_of", "edges_of", "kinds_of_blocks"]
-
 
 @dataclass
 class Box:

@@ -19,8 +19,6 @@ from convcore.kernels.runtime._restoring import within
 from convcore.kernels.runtime.restoring import together
 from convcore.nn.modules._hooks import call_hooks
 
-__all__ = ["INPUT", "Call", "calls_of"]
-
 INPUT = -1  # in place of a call's number: what the net is given
 _CONVOLUTIONS = (
     *(nn.Conv1d, nn.Conv2d, nn.Conv3d),

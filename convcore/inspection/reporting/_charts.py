@@ -9,8 +9,6 @@ from itertools import groupby, pairwise
 from convcore.inspection.profiling import ProfileRow
 from convcore.inspection.reporting._text import number, safe, seconds
 
-__all__ = ["flame", "flow", "histogram"]
-
 _WIDTH, _HEIGHT = 256, 60
 _FLAME, _LEVEL, _THIN = 1000, 20, 8
 

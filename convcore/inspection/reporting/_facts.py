@@ -20,8 +20,6 @@ from convcore.inspection.reporting._calls import Call, calls_of
 from convcore.inspection.reporting._values import Values, first_nonfinite, gradients, values_of
 from convcore.nn.modules._hooks import evaluating
 
-__all__ = ["Facts", "facts_of", "fresh", "times_of"]
-
 _PASSES = 3  # that times are a mean of
 
 

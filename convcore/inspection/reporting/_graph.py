@@ -8,8 +8,6 @@ from convcore.inspection.reporting._boxes import Box, boxes_of, edges_of
 from convcore.inspection.reporting._calls import Call, inside
 from convcore.inspection.reporting._text import safe, shape, shapes
 
-__all__ = ["draw"]
-
 _BOX, _HEIGHT, _STEP, _LANE = 352, 46, 64, 12
 _DOT = " \N{MIDDLE DOT} "
 _LANES = 6  # arcs beside one another; further ones share the last lane

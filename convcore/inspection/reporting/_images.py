@@ -10,8 +10,6 @@ from convcore._tensor.html import png
 from convcore.inspection._models import channel_axis
 from convcore.inspection.reporting._text import number, safe
 
-__all__ = ["Image", "heat", "kernels", "maps", "photograph"]
-
 # Colours from dark blue through green to yellow, evenly apart in lightness.
 _STOPS = (
     (40, 20, 80),

@@ -11,8 +11,6 @@ from convcore.inspection.reporting._graph import draw
 from convcore.inspection.reporting._text import bytes_of, number, safe, seconds, shape
 from convcore.inspection.reporting._values import array_of
 
-__all__ = ["layers"]
-
 _STATISTICS = ("mean", "std", "min", "max", "zeros", "nan", "inf")
 _HEADS = ("mean", "std", "min", "max", "zeros", "NaN", "infinite")
 # Pixels of all feature maps in a page: fewer where text and histograms of many calls take the room.

@@ -28,8 +28,6 @@ from convcore.inspection.reporting._text import (
 )
 from convcore.inspection.reporting._values import array_of
 
-__all__ = ["page"]
-
 _MOST_CLASSES = 5
 _MOST_MAPS = 6  # of a result that is drawn beside the input
 _MOST_BLOCKS = 8  # kinds of blocks that are drawn beside the net

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 
-__all__ = ["GRAPH_STYLE", "POLICY", "STYLE"]
-
 _COLOURS = """
 :root{color-scheme:light dark;--back:#fff;--text:#1b1f24;--soft:#57606a;--line:#d0d7de;
 --card:#f6f8fa;--link:#0a56b8;--block:#e3ecfa;--costly:#fdf0d5;--bar:#b8730a;--bad:#b3141f;

@@ -6,8 +6,6 @@ from convcore.inspection.reporting._calls import Call
 from convcore.inspection.reporting._facts import Facts
 from convcore.inspection.reporting._text import bytes_of, count, number, safe, seconds, shape
 
-__all__ = ["table"]
-
 _DASH = "\N{EN DASH}"
 _HEAD = (
     ("Layer", "left", "The call's name, as inspection.capture has it"),

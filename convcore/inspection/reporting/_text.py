@@ -7,8 +7,6 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["bytes_of", "count", "number", "safe", "seconds", "shape", "shapes"]
-
 
 def safe(text: Any) -> str:
     """Return text with what HTML would read as its own escaped."""

@@ -18,8 +18,6 @@ from convcore.inspection.nonfinite import NonFiniteError, find_nan
 from convcore.inspection.watching.calls import leaves
 from convcore.inspection.watching.statistics import NAMES, statistics
 
-__all__ = ["Values", "array_of", "first_nonfinite", "starts_of", "values_of"]
-
 
 @dataclass
 class Values:

@@ -16,8 +16,6 @@ from convcore.inspection.reporting._facts import facts_of
 from convcore.inspection.reporting._page import page
 from convcore.serialization.replacing import writing
 
-__all__ = ["report"]
-
 
 def report(
     model: nn.Module,

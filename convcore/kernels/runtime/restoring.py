@@ -8,8 +8,6 @@ from typing import Any, ParamSpec
 
 from convcore.kernels.runtime._restoring import Restoring, within
 
-__all__ = ["Calls", "Restored", "restoring", "together"]
-
 # (function, arguments) pairs: see `Restoring`.
 Calls = tuple[tuple[Callable[..., Any], tuple], ...]
 P = ParamSpec("P")

@@ -18,8 +18,6 @@ from convcore.distributed.group import ProcessGroup
 from convcore.functions.joining import cat
 from convcore.functions.variance import var_mean
 
-__all__: list[str] = []
-
 
 def synced_batch_norm(
     group: ProcessGroup,

@@ -25,8 +25,6 @@ from convcore.distributed.faults import Progress
 from convcore.distributed.group import ProcessGroup, _State
 from convcore.futures import Future
 
-__all__: list[str] = []
-
 CommHook = Callable[[Any, GradBucket], Future]
 
 

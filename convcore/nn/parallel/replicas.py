@@ -12,8 +12,6 @@ from convcore.distributed.buckets import order_of_axes
 from convcore.distributed.group import ProcessGroup
 from convcore.nn.modules.module import Module
 
-__all__: list[str] = []
-
 
 def check_alike(module: Module, group: ProcessGroup) -> None:
     """Raise RuntimeError unless all processes have the same parameters and buffers."""

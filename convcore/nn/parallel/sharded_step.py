@@ -21,8 +21,6 @@ from convcore.distributed.group import ProcessGroup
 from convcore.distributed.shard_tree import Arrays, ShardTree
 from convcore.nn.modules.module import Module
 
-__all__: list[str] = []
-
 
 def tensors_in(value: Any) -> list[Tensor]:
     """List the tensors in nested tuples, lists, dicts and dataclasses."""

@@ -17,8 +17,6 @@ except ModuleNotFoundError as missing:
         name=missing.name,
     ) from None
 
-__all__ = ["SummaryWriter"]
-
 
 class SummaryWriter(tensorboardX.SummaryWriter):
     """tensorboardX's writer of files for TensorBoard; it takes tensors, and writes no graphs."""

@@ -6,8 +6,6 @@ from typing import Any
 
 from convcore.utils.data.dataset import IterableDataset
 
-__all__ = ["check_order", "check_workers", "make_context"]
-
 
 def make_context(value: Any, num_workers: int) -> Any:
     """Return a multiprocessing context, of a name or as it is given, or "thread"."""

@@ -15,8 +15,6 @@ from convcore._tensor.creation import as_tensor, tensor
 from convcore._tensor.dtypes import float64
 from convcore.functions import stack
 
-__all__ = ["default_collate", "default_convert"]
-
 np_str_obj_array_pattern = re.compile("[SaUO]")  # dtypes of arrays that become no tensor
 
 

@@ -11,8 +11,6 @@ from convcore._errors import hinted, hints
 from convcore.utils.data._utils.collate import default_collate
 from convcore.utils.data.dataset import IterableDataset, TensorDataset
 
-__all__ = ["make_fetch"]
-
 
 def make_fetch(
     dataset: Any, batched: bool, collate: Callable[[Any], Any], drop_last: bool

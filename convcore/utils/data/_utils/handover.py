@@ -14,8 +14,6 @@ from typing import Any
 
 from convcore.engine.runtime import shared
 
-__all__ = ["receive", "send"]
-
 SMALL = 1 << 16  # bytes that are faster copied through the socket than mapped
 _ALIGNMENT = 64
 

@@ -17,8 +17,6 @@ from convcore.kernels.runtime.restoring import Calls, restoring
 from convcore.random.generator import Generator
 from convcore.random.states import get_global_states, set_global_states
 
-__all__ = ["Iteration", "Position"]
-
 # What a position keeps, and of which types.
 _KINDS: dict[str, tuple[type, ...]] = {
     "taken": (int, type(None)),

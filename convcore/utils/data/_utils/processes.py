@@ -22,8 +22,6 @@ from typing import Any
 from convcore.utils.data._utils import MP_STATUS_CHECK_INTERVAL, handover
 from convcore.utils.data._utils.worker import Job, seed_process, work
 
-__all__ = ["Processes"]
-
 
 class Processes:
     """Worker processes, and the loader's ends of their lines.

@@ -14,8 +14,6 @@ from typing import Any
 from convcore import random
 from convcore.utils.data._utils.worker import Job, work
 
-__all__ = ["Threads"]
-
 _GONE = object()
 
 

@@ -22,8 +22,6 @@ from convcore.random.states import get_global_states, set_global_states
 from convcore.utils.data._utils.fetch import make_fetch
 from convcore.utils.data.dataset import IterableDataset
 
-__all__ = ["ExceptionWrapper", "Job", "WorkerInfo", "get_worker_info", "work"]
-
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
