@@ -94,10 +94,7 @@ WRONG = {
     ),
     "keepdim": (lambda: X.sum(0, keepdim="a"), "sum(): argument 'keepdim' must be bool, not str"),
     "lerp": (lambda: X.lerp(X, "0.5"), "lerp(): argument 'weight' must be Number, not str"),
-    "masked_fill": (
-        lambda: X.masked_fill(MASK, "2"),
-        "argument 'value' must be Number, not str",
-    ),
+    "masked_fill": (lambda: X.masked_fill(MASK, "2"), "argument 'value' must be Number, not str"),
     "nan_to_num": (lambda: X.nan_to_num("1"), "argument 'nan' must be Number, not str"),
     "narrow": (
         lambda: X.narrow(0, "0", 1),

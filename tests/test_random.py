@@ -157,8 +157,7 @@ def test_randint_equals_pytorch(torch, both, seed, low, high):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bool"],
+    "name", ["uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bool"]
 )
 def test_random_integers_of_a_dtype_equal_pytorch(torch, both, seed, name):
     both(seed)

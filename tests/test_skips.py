@@ -19,10 +19,7 @@ from skips import LONG, NOTHING, command_of, plain_reason, summary
             "pip install --no-deps grad-cam ttach tqdm && pytest",
         ),
         ("captum is not installed", "pip install --no-deps captum tqdm && pytest"),
-        (
-            "torchvision is not installed",
-            "pip install --no-deps torchvision pillow && pytest",
-        ),
+        ("torchvision is not installed", "pip install --no-deps torchvision pillow && pytest"),
         ("needs PyTorch", "pip install torch==2.13.0 && pytest"),
         ("torchsummary is not installed", "pip install torchsummary && pytest"),
         ("root may write anything", "pytest, not as root"),

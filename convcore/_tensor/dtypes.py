@@ -59,14 +59,7 @@ FLOATING = "fV"
 class dtype:
     """The dtype of a tensor's elements; compared by identity."""
 
-    __slots__ = (
-        "_name",
-        "is_complex",
-        "is_floating_point",
-        "is_signed",
-        "itemsize",
-        "numpy",
-    )
+    __slots__ = ("_name", "is_complex", "is_floating_point", "is_signed", "itemsize", "numpy")
 
     _name: str
     is_complex: builtins.bool
@@ -148,12 +141,7 @@ ALL = (
 )
 
 _REAL = {complex64: float32, complex128: float64}
-_COMPLEX = {
-    float32: complex64,
-    float64: complex128,
-    complex64: complex64,
-    complex128: complex128,
-}
+_COMPLEX = {float32: complex64, float64: complex128, complex64: complex64, complex128: complex128}
 _OF_NUMPY = {one.numpy: one for one in ALL}
 _OF_PYTHON = {
     builtins.bool: bool.numpy,

@@ -142,10 +142,7 @@ def view(x: Tensor, array: np.ndarray, name: str, backward: Callable) -> Tensor:
 
 
 def views(
-    x: Tensor,
-    arrays: Sequence[np.ndarray],
-    name: str,
-    backward: Callable,
+    x: Tensor, arrays: Sequence[np.ndarray], name: str, backward: Callable
 ) -> tuple[Tensor, ...]:
     """Return several views of ``x`` that are outputs of one node.
 

@@ -135,11 +135,7 @@ class Files:
 
 
 def save(
-    files: Files,
-    outcome: Outcome,
-    request: Request,
-    machine: Mapping[str, Any],
-    command: str,
+    files: Files, outcome: Outcome, request: Request, machine: Mapping[str, Any], command: str
 ) -> Iterator[str]:
     """Save what was asked for; yield a line about each.
 

@@ -18,14 +18,7 @@ import numpy as np
 
 from convcore.bench import nets
 from convcore.bench.layers import parse_layer
-from convcore.bench.measuring import (
-    PeakMemory,
-    Sampling,
-    calibrate,
-    gemm_gflops,
-    sample,
-    settle,
-)
+from convcore.bench.measuring import PeakMemory, Sampling, calibrate, gemm_gflops, sample, settle
 from convcore.bench.overhead import operation
 from convcore.bench.peers import Peer, load_peer
 from convcore.bench.process import serve_standard_streams, variables_that_matter

@@ -26,12 +26,7 @@ __all__ = ["all_to_all", "all_to_all_single", "reduce_scatter", "reduce_scatter_
 
 
 def _scattered(
-    output: Tensor,
-    sent: np.ndarray,
-    op: ReduceOp,
-    group: ProcessGroup,
-    what: str,
-    async_op: bool,
+    output: Tensor, sent: np.ndarray, op: ReduceOp, group: ProcessGroup, what: str, async_op: bool
 ) -> Work | None:
     received = np.empty(sent.size // group.size(), sent.dtype)
     request = group.comm.Ireduce_scatter_block(

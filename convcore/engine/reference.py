@@ -178,11 +178,7 @@ def conv_transpose(
 
 
 def im2col(
-    input: ArrayLike,
-    kernel_size: Spatial,
-    *,
-    channels_last: bool = False,
-    **steps: Any,
+    input: ArrayLike, kernel_size: Spatial, *, channels_last: bool = False, **steps: Any
 ) -> Array:
     """Write every patch that the kernel covers as a column, or as a row if ``channels_last``.
 

@@ -233,10 +233,7 @@ def mul(input: Tensor, other: Any) -> Tensor:
 
 
 def _mul_backward(needs: tuple[bool, ...], grad: Tensor, x: Any, y: Any) -> tuple:
-    return (
-        mul(grad, conj(y)) if needs[0] else None,
-        mul(grad, conj(x)) if needs[1] else None,
-    )
+    return (mul(grad, conj(y)) if needs[0] else None, mul(grad, conj(x)) if needs[1] else None)
 
 
 def _fitted_to(backward: Any, input: Tensor, out: Tensor) -> Any:
@@ -482,10 +479,7 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
 
 def _div_backward(needs: tuple[bool, ...], grad: Tensor, x: Any, y: Any) -> tuple:
     by_y = div(grad, conj(y))
-    return (
-        by_y if needs[0] else None,
-        neg(mul(by_y, conj(div(x, y)))) if needs[1] else None,
-    )
+    return (by_y if needs[0] else None, neg(mul(by_y, conj(div(x, y)))) if needs[1] else None)
 
 
 def _reciprocal(x: Tensor) -> Tensor:

@@ -23,13 +23,7 @@ from convcore.functions.arithmetic import operand
 from convcore.functions.in_float32 import in_float32
 from convcore.functions.order import _return_type
 
-__all__ = [
-    "bucketize",
-    "histc",
-    "histogram",
-    "searchsorted",
-    "unique_consecutive",
-]
+__all__ = ["bucketize", "histc", "histogram", "searchsorted", "unique_consecutive"]
 
 _HISTOGRAM = _return_type("histogram", "hist", "bin_edges")
 
@@ -365,10 +359,7 @@ def _edges(array: np.ndarray, bins: Any, ends: Sequence[float] | None) -> np.nda
 
 @names_arguments
 def unique_consecutive(
-    input: Tensor,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """Return one of each run of equal elements, in order.
 

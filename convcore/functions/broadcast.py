@@ -14,12 +14,7 @@ from convcore._tensor.size import Size
 from convcore.autograd.node import record
 from convcore.autograd.views import view
 from convcore.engine.runtime.casts import astype
-from convcore.functions._support.arguments import (
-    check_arguments,
-    check_tensor,
-    ints,
-    typename,
-)
+from convcore.functions._support.arguments import check_arguments, check_tensor, ints, typename
 from convcore.functions._support.axes import total_of
 from convcore.functions._support.errstate import ignore_errstate
 

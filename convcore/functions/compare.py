@@ -324,7 +324,7 @@ not_equal = ne
 
 
 FUNCTIONS_ONLY = {
-    *("is_complex", "is_floating_point", "is_inference", "is_signed", "is_tensor", "numel"),
+    *("is_complex", "is_floating_point", "is_inference", "is_signed", "is_tensor", "numel")
 }
 _COMPARISONS = eq, ge, gt, le, lt, ne
 METHODS = {

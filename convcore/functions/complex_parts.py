@@ -142,7 +142,4 @@ def _set_imag(self: Tensor, value: Any) -> None:
 
 
 FUNCTIONS_ONLY = {"complex", "polar", "view_as_complex", "view_as_real"}
-METHODS = {
-    "imag": property(imag, _set_imag),
-    "real": property(real, _set_real),
-}
+METHODS = {"imag": property(imag, _set_imag), "real": property(real, _set_real)}

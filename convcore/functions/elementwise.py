@@ -444,10 +444,7 @@ def atan2(input: Tensor, other: Tensor) -> Tensor:
 def _atan2_backward(needs: tuple[bool, ...], grad: Tensor, y: Tensor, x: Tensor) -> tuple:
     squared = add(square(y), square(x))
     over = masked(div(grad, squared), squared._array != 0)
-    return (
-        mul(over, x) if needs[0] else None,
-        neg(mul(over, y)) if needs[1] else None,
-    )
+    return (mul(over, x) if needs[0] else None, neg(mul(over, y)) if needs[1] else None)
 
 
 # Hyperbolic functions and their relatives

@@ -17,13 +17,7 @@ from convcore.functions._support.places import Indices, add_at
 from convcore.functions.arithmetic import mul
 from convcore.functions.broadcast import expand, fit
 from convcore.functions.convert import clone, store
-from convcore.functions.indexing import (
-    _put_back,
-    _without_lost,
-    applied,
-    as_key,
-    check_range,
-)
+from convcore.functions.indexing import _put_back, _without_lost, applied, as_key, check_range
 from convcore.functions.scatter import in_place_form, with_axes
 from convcore.functions.shape import reshape, unsqueeze, view, wrap_dim
 

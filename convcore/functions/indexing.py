@@ -197,13 +197,7 @@ def take_at(x: Tensor, indices: Indices, name: str) -> Tensor:
     """Return a copy of what ``indices`` point at."""
     out = wrap(_taken(x._array, indices))
     shape = x._array.shape
-    record(
-        name,
-        (x,),
-        out,
-        lambda needs, grad, *saved: _put_back(grad, shape, saved),
-        indices,
-    )
+    record(name, (x,), out, lambda needs, grad, *saved: _put_back(grad, shape, saved), indices)
     return out
 
 
@@ -518,8 +512,4 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(input)
 
 
-METHODS = {
-    "index_put_": index_put_,
-    "__getitem__": getitem,
-    "__setitem__": setitem,
-}
+METHODS = {"index_put_": index_put_, "__getitem__": getitem, "__setitem__": setitem}

@@ -146,9 +146,7 @@ def _bytes_resized(array: np.ndarray, sizes: tuple[int, ...], how: tuple) -> np.
         pixels = engine.interpolate(array.astype(np.float32, order="K"), sizes, *how)
         return pixels.astype(np.uint8, order="K")
     resized = layout.empty(
-        (*array.shape[:2], *sizes),
-        array.dtype,
-        layout.is_channels_last(array.shape, array.strides),
+        (*array.shape[:2], *sizes), array.dtype, layout.is_channels_last(array.shape, array.strides)
     )
     resized[...] = interpolate_bytes(array, sizes, *how)
     return resized

@@ -197,10 +197,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 
 
 def _mv_backward(needs: Needs, grad: Tensor, x: Tensor, v: Tensor) -> tuple:
-    return (
-        outer(grad, conj(v)) if needs[0] else None,
-        mv(adjoint(x), grad) if needs[1] else None,
-    )
+    return (outer(grad, conj(v)) if needs[0] else None, mv(adjoint(x), grad) if needs[1] else None)
 
 
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
@@ -242,10 +239,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 
 
 def _dot_backward(needs: Needs, grad: Tensor, x: Tensor, y: Tensor) -> tuple:
-    return (
-        mul(conj(y), grad) if needs[0] else None,
-        mul(conj(x), grad) if needs[1] else None,
-    )
+    return (mul(conj(y), grad) if needs[0] else None, mul(conj(x), grad) if needs[1] else None)
 
 
 def vdot(input: Tensor, other: Tensor) -> Tensor:

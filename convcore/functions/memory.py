@@ -26,12 +26,7 @@ from convcore._tensor.dtype_names import C_NAMES
 from convcore._tensor.dtypes import as_numpy, of
 from convcore._tensor.meta import meta
 from convcore._tensor.settings import unset
-from convcore._tensor.storage import (
-    TypedStorage,
-    UntypedStorage,
-    as_tensor,
-    strided,
-)
+from convcore._tensor.storage import TypedStorage, UntypedStorage, as_tensor, strided
 from convcore.autograd.views import check_writable, view
 from convcore.engine.runtime.layout import memory_order
 from convcore.engine.runtime.storages import memory_of
@@ -76,11 +71,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 
 
 def set_(
-    self: Tensor,
-    source: Any = None,
-    storage_offset: int = 0,
-    size: Any = None,
-    stride: Any = None,
+    self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
 ) -> Tensor:
     """Give the tensor the memory of another tensor or storage, and shape and strides in it.
 

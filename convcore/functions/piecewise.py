@@ -118,8 +118,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         )
     if input is None or other is None:
         raise hinted(
-            TypeError(f"where(): missing {'input' if input is None else 'other'}"),
-            hints.BOTH_SIDES,
+            TypeError(f"where(): missing {'input' if input is None else 'other'}"), hints.BOTH_SIDES
         )
     input, other = operand(input, "where"), operand(other, "where")
     a, b = _array(input), _array(other)

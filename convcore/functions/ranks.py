@@ -30,16 +30,7 @@ from convcore.functions.scatter import gather
 from convcore.functions.shape import movedim, reshape, squeeze, unsqueeze
 from convcore.functions.ternary import lerp
 
-__all__ = [
-    "cummax",
-    "cummin",
-    "kthvalue",
-    "mode",
-    "msort",
-    "nanmedian",
-    "nanquantile",
-    "quantile",
-]
+__all__ = ["cummax", "cummin", "kthvalue", "mode", "msort", "nanmedian", "nanquantile", "quantile"]
 
 _CUMMAX = _return_type("cummax", "values", "indices")
 _CUMMIN = _return_type("cummin", "values", "indices")

@@ -154,7 +154,4 @@ def _reversed(self: Tensor) -> Tensor:
     return flip(self, 0) if self._array.ndim else self
 
 
-METHODS = {
-    "__reversed__": _reversed,
-    "repeat": repeat,
-}
+METHODS = {"__reversed__": _reversed, "repeat": repeat}

@@ -500,6 +500,4 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
     return div(nansum(input, dim, keepdim, dtype=dtype), sum(known, dim, keepdim))
 
 
-METHODS = {
-    **in_place_methods(cumprod, cumsum),
-}
+METHODS = {**in_place_methods(cumprod, cumsum)}

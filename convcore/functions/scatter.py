@@ -20,12 +20,7 @@ from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments, check_tensor
 from convcore.functions._support.places import Indices, add_at
 from convcore.functions.broadcast import broadcast_shape, expand
-from convcore.functions.indexing import (
-    _without_lost,
-    applied,
-    check_range,
-    take_at,
-)
+from convcore.functions.indexing import _without_lost, applied, check_range, take_at
 from convcore.functions.shape import reshape, wrap_dim
 from convcore.functions.slicing import placed
 

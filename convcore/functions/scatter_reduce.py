@@ -318,6 +318,4 @@ def as_strided_scatter(
     return _replaced("AsStridedScatterBackward0", input, src, part)
 
 
-METHODS = {
-    **in_place_methods(index_reduce, put, scatter_reduce),
-}
+METHODS = {**in_place_methods(index_reduce, put, scatter_reduce)}

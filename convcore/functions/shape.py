@@ -386,10 +386,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 def _exchange(x: Tensor, a: int, b: int, name: str) -> Tensor:
     out = views.view(
-        x,
-        x._array.swapaxes(a, b),
-        name,
-        lambda needs, grad: _exchange(grad, a, b, name),
+        x, x._array.swapaxes(a, b), name, lambda needs, grad: _exchange(grad, a, b, name)
     )
     describe(out, forward=lambda array: array.swapaxes(a, b))
     return out

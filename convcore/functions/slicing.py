@@ -280,7 +280,4 @@ def _triangle(x: Tensor, function: Any, offset: int, name: str) -> Tensor:
     return out
 
 
-METHODS = {
-    "unfold": windows,
-    **in_place_methods(tril, triu),
-}
+METHODS = {"unfold": windows, **in_place_methods(tril, triu)}

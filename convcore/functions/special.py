@@ -154,6 +154,4 @@ def i0(input: Tensor) -> Tensor:
     return special_room.i0(input)
 
 
-METHODS = {
-    **in_place_methods(erfc, erfinv, i0, logit, xlogy),
-}
+METHODS = {**in_place_methods(erfc, erfinv, i0, logit, xlogy)}

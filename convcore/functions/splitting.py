@@ -280,7 +280,4 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
     return iter(unbind(self, 0))
 
 
-METHODS = {
-    "split": _split,
-    "__iter__": _iterate,
-}
+METHODS = {"split": _split, "__iter__": _iterate}

@@ -26,10 +26,7 @@ __all__ = ["as_strided"]
 
 
 def as_strided(
-    input: Tensor,
-    size: Sequence[int],
-    stride: Sequence[int],
-    storage_offset: int | None = None,
+    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
     """Return a view of a tensor's memory with the given shape and strides.
 

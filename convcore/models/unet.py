@@ -44,11 +44,7 @@ class UNet(Module):
     """
 
     def __init__(
-        self,
-        in_channels: int = 3,
-        out_channels: int = 1,
-        init_features: int = 32,
-        depth: int = 4,
+        self, in_channels: int = 3, out_channels: int = 1, init_features: int = 32, depth: int = 4
     ) -> None:
         nn, block = self.library.nn, built_with(_Block, self.library)
         nn.Module.__init__(self)

@@ -36,12 +36,7 @@ __all__ = [
 _PLANES = (64, 128, 256, 512, 512)  # of the five stages, each with a pool at its end
 
 # Convolutions of each stage.
-_DEPTHS = {
-    11: (1, 1, 2, 2, 2),
-    13: (2, 2, 2, 2, 2),
-    16: (2, 2, 3, 3, 3),
-    19: (2, 2, 4, 4, 4),
-}
+_DEPTHS = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
 
 
 class VGG(Module):

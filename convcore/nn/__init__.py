@@ -8,9 +8,7 @@ convolutions as functions.
 
 from typing import TYPE_CHECKING
 
-from convcore import (
-    _tensor,  # noqa: F401
-)
+from convcore import _tensor  # noqa: F401
 
 # Imported first: if NumPy and SciPy are imported from deeper inside this package, the interpreter
 # may map and unmap a piece of its stack ten thousand times, which takes longer than importing all

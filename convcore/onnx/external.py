@@ -16,10 +16,7 @@ from convcore.onnx.errors import OnnxError
 from convcore.onnx.naming import quoted
 
 # Types of which a byte holds several elements.
-_BITS = {
-    **dict.fromkeys(("UINT4", "INT4", "FLOAT4E2M1"), 4),
-    **dict.fromkeys(("UINT2", "INT2"), 2),
-}
+_BITS = {**dict.fromkeys(("UINT4", "INT4", "FLOAT4E2M1"), 4), **dict.fromkeys(("UINT2", "INT2"), 2)}
 # Tensors may overlap in a file: their sizes add up to at most these multiples of the files' sizes,
 # and this many bytes more.
 _TIMES, _BYTES_MORE = 8, 16 << 20

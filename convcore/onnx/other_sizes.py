@@ -27,12 +27,7 @@ _Size = Callable[[int], int]
 _Names = tuple[str, ...]
 
 # Sizes that are tried until the net runs: some nets halve their input, others need odd sizes.
-_TRIED: tuple[_Size, ...] = (
-    lambda n: 2 * n,
-    lambda n: n + 1,
-    lambda n: 3 * n,
-    lambda n: n + 2,
-)
+_TRIED: tuple[_Size, ...] = (lambda n: 2 * n, lambda n: n + 1, lambda n: 3 * n, lambda n: n + 2)
 # Sizes of what is made of sizes are known one round later.
 _MOST_ROUNDS = 5
 _ADVICE = (

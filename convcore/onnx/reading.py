@@ -129,9 +129,7 @@ def _tensors_of_graph(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
         yield from _tensors_of_attributes(node.attribute)
 
 
-def _tensors_of_attributes(
-    attributes: Iterable[onnx.AttributeProto],
-) -> Iterator[onnx.TensorProto]:
+def _tensors_of_attributes(attributes: Iterable[onnx.AttributeProto]) -> Iterator[onnx.TensorProto]:
     for attribute in attributes:
         if attribute.HasField("t"):
             yield attribute.t

@@ -151,10 +151,7 @@ def fill_log_normal(
 
 
 def fill_random(
-    array: np.ndarray,
-    low: int = 0,
-    high: int | None = None,
-    generator: Generator | None = None,
+    array: np.ndarray, low: int = 0, high: int | None = None, generator: Generator | None = None
 ) -> None:
     """Write integers, uniform over [low, high), into an array of any real dtype.
 

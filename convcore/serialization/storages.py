@@ -10,13 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from convcore.engine.runtime.layout import is_dense
-from convcore.engine.runtime.storages import (
-    address,
-    is_placeable,
-    overlapping,
-    packed,
-    span_of,
-)
+from convcore.engine.runtime.storages import address, is_placeable, overlapping, packed, span_of
 from convcore.serialization.archive import UNTYPED
 
 # The bytes that an array occupies, and, where it does not fill them, its shape and strides.

@@ -70,10 +70,7 @@ PAGES = {
     "amp": ("Mixed precision", "amp amp.autocast_mode"),
     "cpu": ("The CPU as a device", "cpu"),
     "cuda": ("The device that is not there", "cuda"),
-    "multiprocessing": (
-        "Processes",
-        "multiprocessing multiprocessing.spawn futures",
-    ),
+    "multiprocessing": ("Processes", "multiprocessing multiprocessing.spawn futures"),
     "distributed": (
         "Distributed training",
         "distributed distributed.algorithms.ddp_comm_hooks.default_hooks",

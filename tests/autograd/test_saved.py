@@ -558,11 +558,7 @@ def test_what_is_no_saved_tensor_has_no_hooks(lib):
 def test_mutation_is_allowed_once(lib):
     allowed = lib.autograd.graph.allow_mutation_on_saved_tensors
     for _ in range(2):
-        with (
-            allowed(),
-            pytest.raises(RuntimeError, match="contexts cannot be nested"),
-            allowed(),
-        ):
+        with allowed(), pytest.raises(RuntimeError, match="contexts cannot be nested"), allowed():
             pass
 
 

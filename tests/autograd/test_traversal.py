@@ -390,8 +390,7 @@ def test_requires_grad_is_for_floats_and_complex_numbers(lib):
         lambda: setattr(lib.ones(2, dtype=lib.bool), "requires_grad", True),
     ):
         with pytest.raises(
-            RuntimeError,
-            match=r"nly Tensors of floating point .*dtype can require gradients",
+            RuntimeError, match=r"nly Tensors of floating point .*dtype can require gradients"
         ):
             build()
 
@@ -429,8 +428,7 @@ def test_leaf_that_requires_grad_is_not_changed_in_place(lib):
     x = leaf(lib, 1.0, 2.0)
     for change in (lambda: x.mul_(2), lambda: x.zero_(), lambda: x.__setitem__(0, 5.0)):
         with pytest.raises(
-            RuntimeError,
-            match=r"leaf Variable that requires grad .*used in an in-place operation",
+            RuntimeError, match=r"leaf Variable that requires grad .*used in an in-place operation"
         ):
             change()
     with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being"):

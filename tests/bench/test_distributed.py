@@ -45,7 +45,7 @@ RUNS = [
 
 def test_each_number_of_ranks_has_threads_beside_it():
     assert setups([2, 4], 3) == [
-        *(Setup(1, 3), Setup(2, 3), Setup(1, 6, 2), Setup(4, 3), Setup(1, 12, 4)),
+        *(Setup(1, 3), Setup(2, 3), Setup(1, 6, 2), Setup(4, 3), Setup(1, 12, 4))
     ]
     assert setups([1], 1) == [Setup(1, 1)]
     assert [setup.parts for setup in setups([2], 1)] == [1, 2, 2]

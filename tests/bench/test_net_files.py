@@ -88,7 +88,7 @@ def test_a_file_is_timed_beside_onnxruntime(free, tmp_path, capsys):
     assert "net: 1 task, 1 round each" in said and "ONNX Runtime" in said
     (cell,) = json.loads(saved.read_text())["measured"]
     assert cell["input"] == [3, 2, 3, 4] and set(cell["variants"]) == {
-        *("convcore", "convcore/plain", "onnxruntime"),
+        *("convcore", "convcore/plain", "onnxruntime")
     }
     assert cell["difference"] <= 1e-6 and not cell["failed"]
 

@@ -118,7 +118,7 @@ def test_chart_has_a_bar_a_library_and_net(monkeypatch, tmp_path):
         assert bars == [(1.0, 1.0), (1.0, 1.0), (1.0, 3.0)]  # ours of two nets, bfloat16's of one
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == [
-        *("PyTorch", "convcore", "PyTorch bfloat16"),
+        *("PyTorch", "convcore", "PyTorch bfloat16")
     ]
     cells = [NetCell(NETS[0], RUN, 1)]
     with pytest.raises(ValueError, match="PyTorch's, which was not measured"):

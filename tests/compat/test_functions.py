@@ -24,10 +24,7 @@ def test_range_includes_its_end_and_rounds_once(torch, bounds):
 @pytest.mark.parametrize("mode", [0, 1, 2])
 def test_bags_of_embeddings_say_which_index_is_in_which(torch, mode, last):
     results = []
-    for library, function in (
-        (convcore, _functions.embedding_bag),
-        (torch, torch.embedding_bag),
-    ):
+    for library, function in ((convcore, _functions.embedding_bag), (torch, torch.embedding_bag)):
         weight = library.arange(12.0).view(4, 3).requires_grad_()
         offsets = library.tensor([0, 2, 2, 5] if last else [0, 2, 2])
         indices = library.tensor([3, 1, 0, 0, 2])

@@ -70,10 +70,7 @@ def test_what_pytorch_has_to_name_another_in_linalg_names_it_here(name):
 def test_nothing_is_denied_of_modules_whose_names_are_not_listed(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch.functional", raising=False)  # PyTorch's, with its names
     flex = "torch.nn.attention.flex_attention"
-    for error in (
-        errors.missing_attribute(*flex.rsplit(".", 1)),
-        errors.missing_module(flex),
-    ):
+    for error in (errors.missing_attribute(*flex.rsplit(".", 1)), errors.missing_module(flex)):
         assert str(error).startswith(f"{flex} is missing: PyTorch has it")
     missing = str(errors.missing_attribute("torch.functional", "boolean_dispatch"))
     assert missing == "torch.functional has no attribute 'boolean_dispatch' in convcore"

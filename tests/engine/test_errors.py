@@ -182,10 +182,9 @@ def test_wrong_shapes_are_value_errors(function, changes, words):
 )
 @pytest.mark.parametrize(("function", "name"), PARAMETERS)
 def test_what_is_no_int_is_an_error_that_names_the_parameter(function, name, bad):
-    shown = {
-        ("fold", "output_size"): "_size",
-        ("unfold", "kernel_size"): "kernel_size",
-    }.get((function, name), name)
+    shown = {("fold", "output_size"): "_size", ("unfold", "kernel_size"): "kernel_size"}.get(
+        (function, name), name
+    )
     assert shown in message(function, (TypeError, ValueError), **{name: bad})
 
 

@@ -64,10 +64,7 @@ def test_unbatched_is_a_batch_of_one_without_its_axis(case, rng):
     x, w = draw(rng, geometry.input_shape), draw(rng, weight_shape)
     y, b = draw(rng, geometry.output_shape), draw(rng, weight_shape[0])
     for batched, unbatched in [
-        (
-            reference.conv_forward(x, w, b, **steps)[0],
-            reference.conv_forward(x[0], w, b, **steps),
-        ),
+        (reference.conv_forward(x, w, b, **steps)[0], reference.conv_forward(x[0], w, b, **steps)),
         (
             reference.conv_input_grad(y, w, input_shape[2:], **steps)[0],
             reference.conv_input_grad(y[0], w, input_shape[2:], **steps),

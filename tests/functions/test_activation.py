@@ -5,15 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from against_torch import agree, same_error
-from elements import (
-    ACTIVATIONS,
-    IDS,
-    REAL,
-    SEEDS,
-    SHAPES,
-    TOLERANCE,
-    drawn,
-)
+from elements import ACTIVATIONS, IDS, REAL, SEEDS, SHAPES, TOLERANCE, drawn
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples

@@ -144,9 +144,7 @@ def test_binary_agrees_with_pytorch_at_ties_and_special_values(torch, name, call
     agree_at_first_order(torch, call, x, y)
 
 
-IN_PLACE = [
-    *(f"{u[0]}_" for u in UNARY if u[0] not in WITHOUT_IN_PLACE),
-]
+IN_PLACE = [*(f"{u[0]}_" for u in UNARY if u[0] not in WITHOUT_IN_PLACE)]
 IN_PLACE_CALLS = [
     *((name, lambda m, x, name=name: getattr(x, name)()) for name in IN_PLACE),
     ("pow_", lambda m, x: x.pow_(2)),

@@ -41,9 +41,7 @@ def test_gradient_is_summed_in_the_order_of_the_numbers(rng):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"padding_idx": 4}, {"padding_idx": -5}, {"scale_grad_by_freq": True}],
-    ids=str,
+    "options", [{}, {"padding_idx": 4}, {"padding_idx": -5}, {"scale_grad_by_freq": True}], ids=str
 )
 @pytest.mark.parametrize("shape", [(), (6,), (2, 3), (0,), (2, 0, 3)], ids=str)
 def test_embedding_agrees_with_pytorch(torch, rng, options, shape):
@@ -178,12 +176,7 @@ BAGS = [
     {"input": [1, 4, 0, 4, 4, 2], "offsets": [0, 2, 2, 5]},
     {"input": [1, 4, 0, 4, 4, 2], "offsets": [0, 0, 6, 6]},
     {"input": [1, 4, 0, 4, 4, 2], "offsets": [0, 2, 6], "include_last_offset": True},
-    {
-        "input": [1, 4, 0, 4],
-        "offsets": [0, 2, 3],
-        "include_last_offset": True,
-        "padding_idx": 2,
-    },
+    {"input": [1, 4, 0, 4], "offsets": [0, 2, 3], "include_last_offset": True, "padding_idx": 2},
     {"input": [1, 4, 0, 4, 4, 2], "offsets": [0, 1, 3], "padding_idx": 4},
     {"input": [4, 4, 2], "offsets": [0, 2], "padding_idx": -1},
     {"input": [], "offsets": [0, 0]},

@@ -77,10 +77,7 @@ def test_cat_keeps_channels_last_where_all_have_it(torch, rng):
 
 def test_joins_of_nothing_along_an_axis_like_torch(torch):
     x = np.zeros((0, 3))
-    for function in (
-        lambda lib, x: lib.cat([x, x]),
-        lambda lib, x: lib.stack([x, x], 2),
-    ):
+    for function in (lambda lib, x: lib.cat([x, x]), lambda lib, x: lib.stack([x, x], 2)):
         agree(torch, function, x)
 
 

@@ -73,10 +73,7 @@ def test_bits_do_not_depend_on_threads(rng, threads, shape, form):
 def test_errors_are_pytorchs(torch, function, rng):
     x, v = numbers(rng, "float32", (4, 6, 5, 5), 6)
     same_error(
-        torch,
-        lambda lib, x, v: function(lib.nn.functional, x, v.detach(), lib.nn),
-        x,
-        np.abs(v),
+        torch, lambda lib, x, v: function(lib.nn.functional, x, v.detach(), lib.nn), x, np.abs(v)
     )
 
 

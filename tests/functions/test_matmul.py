@@ -85,12 +85,7 @@ OPERATIONS = {
     "ger": (lambda m, u, v: m.ger(u, v), (3,), (4,)),
     "operator": (lambda m, a, b: a @ b, (2, 3), (3, 2)),
     "addmm": (lambda m, c, a, b: m.addmm(c, a, b), (2,), (3, 4), (4, 2)),
-    "addmm scaled": (
-        lambda m, c, a, b: c.addmm(a, b, beta=2, alpha=-3),
-        (3, 1),
-        (3, 4),
-        (4, 2),
-    ),
+    "addmm scaled": (lambda m, c, a, b: c.addmm(a, b, beta=2, alpha=-3), (3, 1), (3, 4), (4, 2)),
     "addmm, beta 0": (lambda m, c, a, b: m.addmm(c, a, b, beta=0), (), (3, 4), (4, 2)),
     "baddbmm": (lambda m, c, a, b: m.baddbmm(c, a, b, alpha=2), (2,), (5, 3, 4), (5, 4, 2)),
     "addmv": (lambda m, c, a, v: m.addmv(c, a, v, beta=-1), (3,), (3, 4), (4,)),

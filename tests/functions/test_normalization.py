@@ -320,10 +320,7 @@ def test_results_keep_the_format_and_lie_in_the_pool(rng):
 def test_errors_are_pytorchs(torch, function, rng):
     x, v = numbers(rng, "float32", (4, 6, 5, 5), 6)
     same_error(
-        torch,
-        lambda lib, x, v: function(lib.nn.functional, x, v.detach(), lib.nn),
-        x,
-        np.abs(v),
+        torch, lambda lib, x, v: function(lib.nn.functional, x, v.detach(), lib.nn), x, np.abs(v)
     )
 
 

@@ -288,16 +288,8 @@ def test_pad_keeps_channels_last(rng):
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (
-            lambda p, t: p([1], (1, 1)),
-            TypeError,
-            r"argument 'input' \(position 1\) must be",
-        ),
-        (
-            lambda p, t: p(t(X), 1),
-            TypeError,
-            r"argument 'pad' \(position 2\) must be tuple",
-        ),
+        (lambda p, t: p([1], (1, 1)), TypeError, r"argument 'input' \(position 1\) must be"),
+        (lambda p, t: p(t(X), 1), TypeError, r"argument 'pad' \(position 2\) must be tuple"),
         (lambda p, t: p(t(X), (1.0, 1.0)), TypeError, None),
         (lambda p, t: p(t(X), (1, 1), value=1j), TypeError, "must be float, not complex"),
         (lambda p, t: p(t(X), (1, 1), value="1"), TypeError, "must be float, not str"),

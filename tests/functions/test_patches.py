@@ -65,12 +65,7 @@ def cases(draw: st.DrawFn) -> Case:
         n=1 if unbatched else draw(st.sampled_from((1, 2, 3, 0))),
         c=draw(st.integers(1, 3)),
         sizes=sizes,
-        steps={
-            "kernel_size": kernel,
-            "dilation": dilation,
-            "padding": padding,
-            "stride": stride,
-        },
+        steps={"kernel_size": kernel, "dilation": dilation, "padding": padding, "stride": stride},
         outs=tuple(
             (n + 2 * p - e) // s + 1
             for n, p, e, s in zip(sizes, padding, extents, stride, strict=True)

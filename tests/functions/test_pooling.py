@@ -186,11 +186,7 @@ def test_max_pooling_of_a_volume_alone_keeps_channels_last(torch, rng, function)
         (lambda F, t: F.max_pool2d(3, 2), TypeError, r"max_pool2d\(\): argument 'input' \(pos"),
         (lambda F, t: F.max_pool2d(t(X), 2.0), TypeError, None),
         (lambda F, t: F.max_pool2d(t(X), 2, padding=None), TypeError, None),
-        (
-            lambda F, t: F.max_pool2d(t(X > 0), 2),
-            NotImplementedError,
-            '"max_pool2d" not implement',
-        ),
+        (lambda F, t: F.max_pool2d(t(X > 0), 2), NotImplementedError, '"max_pool2d" not implement'),
         (
             lambda F, t: F.avg_pool2d(t(X.astype("int32")), 2),
             NotImplementedError,
@@ -218,11 +214,7 @@ def test_max_pooling_of_a_volume_alone_keeps_channels_last(torch, rng, function)
             RuntimeError,
             r"Given input size: \(3x4x4\)\. Calculated output size: \(3x0x0\)\. Output size is too",
         ),
-        (
-            lambda F, t: F.max_pool2d(t(X[0, 0]), 2),
-            RuntimeError,
-            r"non-empty 3D or 4D \(batch",
-        ),
+        (lambda F, t: F.max_pool2d(t(X[0, 0]), 2), RuntimeError, r"non-empty 3D or 4D \(batch"),
         (
             lambda F, t: F.max_pool2d(t(X[:, :0]), 2),
             RuntimeError,

@@ -36,16 +36,10 @@ BOOLS = {
     "histogram": (lambda m: m.histogram(m.ones(3), True), "bins"),
     "linspace": (lambda m: m.linspace(0, 1, True), "steps"),
     "avg_pool2d": (lambda m: m.nn.functional.avg_pool2d(m.ones(1, 4, 4), True), "kernel_size"),
-    "max_pool2d": (
-        lambda m: m.nn.functional.max_pool2d(m.ones(1, 4, 4), (True, 2)),
-        "kernel_size",
-    ),
+    "max_pool2d": (lambda m: m.nn.functional.max_pool2d(m.ones(1, 4, 4), (True, 2)), "kernel_size"),
     "stride": (lambda m: m.conv2d(m.ones(1, 4, 4), m.ones(1, 1, 2, 2), stride=True), "stride"),
     "groups": (lambda m: m.conv2d(m.ones(1, 4, 4), m.ones(1, 1, 2, 2), groups=True), "groups"),
-    "layer_norm": (
-        lambda m: m.nn.functional.layer_norm(m.ones(2, 1), (True,)),
-        "normalized_shape",
-    ),
+    "layer_norm": (lambda m: m.nn.functional.layer_norm(m.ones(2, 1), (True,)), "normalized_shape"),
 }
 FLOATS = {
     "diag": (lambda m: m.diag(m.ones(3), 1.5), "diagonal"),
@@ -82,10 +76,7 @@ NUMBERS = {
     "lambd": (lambda m: m.ones(3).exponential_(np.ones(1)), "lambd"),
     "p": (lambda m: m.ones(3).bernoulli_(np.ones(1)), "'p'"),
     "matrix_norm": (lambda m: m.linalg.matrix_norm(m.ones(3, 3), np.ones(1)), "ord"),
-    "norm_type": (
-        lambda m: m.nn.functional.lp_pool2d(m.ones(1, 4, 4), np.ones(1), 2),
-        "norm_type",
-    ),
+    "norm_type": (lambda m: m.nn.functional.lp_pool2d(m.ones(1, 4, 4), np.ones(1), 2), "norm_type"),
     **{
         name: (
             lambda m, name=name: m.nn.functional.local_response_norm(
@@ -138,10 +129,7 @@ OTHERS = {
         ),
         "distance_function",
     ),
-    "parameters_to_vector": (
-        lambda m: m.nn.utils.parameters_to_vector(np.ones(1)),
-        "parameters",
-    ),
+    "parameters_to_vector": (lambda m: m.nn.utils.parameters_to_vector(np.ones(1)), "parameters"),
 }
 GRADIENTS = {
     "an int": 1,
@@ -152,12 +140,7 @@ GRADIENTS = {
 }
 REFUSED = [
     pytest.param(*call, id=f"{kind}-{name}")
-    for kind, calls in [
-        ("bool", BOOLS),
-        ("float", FLOATS),
-        ("number", NUMBERS),
-        ("other", OTHERS),
-    ]
+    for kind, calls in [("bool", BOOLS), ("float", FLOATS), ("number", NUMBERS), ("other", OTHERS)]
     for name, call in calls.items()
 ]
 

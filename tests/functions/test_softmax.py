@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from against_torch import agree
-from elements import (
-    REAL,
-    SEEDS,
-    SHAPES,
-    TOLERANCE,
-    drawn,
-)
+from elements import REAL, SEEDS, SHAPES, TOLERANCE, drawn
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples

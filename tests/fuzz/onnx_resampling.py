@@ -359,7 +359,7 @@ def _resized(node: Node) -> list[tuple[int, int, int, np.float32]]:
 
 # What ONNX Runtime does otherwise than the standard's text says, and the reference does not.
 DEVIATIONS: list[tuple[str, Callable[[Node], bool]]] = [
-    ("copies an axis of scale 1, whatever its region is", _copies_a_region),
+    ("copies an axis of scale 1, whatever its region is", _copies_a_region)
 ]
 
 

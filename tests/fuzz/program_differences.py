@@ -134,11 +134,7 @@ _KNOWN += (
     (r"pow|\*\*", r"value \(1\+0j\) .*, not \(nan\+nanj\)", "0 ** 0 is 1"),
     (r"instance_norm", r"raises .*that has been detached in-place", "it saves its input itself"),
     # Where there is no derivative
-    (
-        r"copysign",
-        r"second gradient.*, not nan",
-        "of zero: none, and not 0 / 0",
-    ),
+    (r"copysign", r"second gradient.*, not nan", "of zero: none, and not 0 / 0"),
     (r"sinc\(", r"second gradient.*, not (nan|-?0\.0$)", "-(pi ** 2) / 3 at 0"),
     (r"kl_div\(", r"gradient \d: value nan", "of a negative probability, also beside a zero"),
     (r"pow|\*\*", r"gradient.*not \(?nan", "0 ** x: zero, where PyTorch has NaN"),

@@ -229,10 +229,7 @@ ELEMENTWISE = (
         "<c>.conj()",
     ),
     *("lib.polar(lib.abs(<r>) + 1, <o>)", "<t>.clone()", "<f>.detach()", "<f>.contiguous()"),
-    *(
-        "F.threshold(<r>, <n>, <n>)",
-        "F.gelu(<r>, approximate='tanh')",
-    ),
+    *("F.threshold(<r>, <n>, <n>)", "F.gelu(<r>, approximate='tanh')"),
     *("F.softplus(<r>, <p>, <p>)", "F.leaky_relu(<r>, <n>)"),
     *("F.hardtanh(<r>, -1, <p>)", "F.celu(<r>, <p>)"),
     *("F.elu(<r>, <p>)", "lib.clip(<t>, <n>)", "lib.special.expit(<r>)"),
@@ -279,16 +276,8 @@ REDUCING = (
         "lib.trapezoid(<r>, dim=<d>)",
         "lib.renorm(<A:2>, 2, 0, <p>)",
     ),
-    *(
-        "F.normalize(<r>, dim=<d>)",
-        "F.glu(<r>, <d>)",
-        "lib.count_nonzero(<t>, <d>)",
-    ),
-    *(
-        "<v>.cumsum_(<d>)",
-        "<f>.sum_to_size(1)",
-        "F.cosine_similarity(<r>, <o>, <d>)",
-    ),
+    *("F.normalize(<r>, dim=<d>)", "F.glu(<r>, <d>)", "lib.count_nonzero(<t>, <d>)"),
+    *("<v>.cumsum_(<d>)", "<f>.sum_to_size(1)", "F.cosine_similarity(<r>, <o>, <d>)"),
 )
 
 SHAPES = (
@@ -331,10 +320,7 @@ SHAPES = (
         "<t>.unflatten(<d>, (1, -1))",
     ),
     *("F.pad(<f>, (1, 1))", "F.pad(<f>, (<s>, 1), value=<n>)"),
-    *(
-        "F.pad(<A:3>, (1, 0), mode='reflect')",
-        "F.pad(<A:3>, (1, 1), mode='circular')",
-    ),
+    *("F.pad(<A:3>, (1, 0), mode='reflect')", "F.pad(<A:3>, (1, 1), mode='circular')"),
     *(
         "F.pad(<A:4>, (1, 0, 0, 1), mode='replicate')",
         "<A:4>.contiguous(memory_format=lib.channels_last)",
@@ -417,10 +403,7 @@ INDEXING = (
         "lib.bincount(lib.abs(<i>).flatten())",
         "<v>.diagonal().fill_(<n>)",
     ),
-    *(
-        "F.one_hot(lib.abs(<i>))",
-        "F.embedding(lib.tensor([[0, 1]]), <A:2>)",
-    ),
+    *("F.one_hot(lib.abs(<i>))", "F.embedding(lib.tensor([[0, 1]]), <A:2>)"),
 )
 
 PRODUCTS = (
@@ -477,10 +460,7 @@ PRODUCTS = (
         "F.linear(<r>, <T:float32:(2, x[-1])>)",
         "F.linear(<r>, <T:float64:(3, x[-1])>, <T:float64:(3,)>)",
     ),
-    *(
-        "F.bilinear(<A:2>, <o>, <T:float32:(2, x[1], x[1])>)",
-        "lib.cdist(<A:2>, <o>)",
-    ),
+    *("F.bilinear(<A:2>, <o>, <T:float32:(2, x[1], x[1])>)", "lib.cdist(<A:2>, <o>)"),
     *(
         "lib.einsum('ij,jk,kl->il', <A:2>, <T:float32:(x[1], 2)>, <T:float32:(2, 3)>)",
         "<c> @ <c>.mH",

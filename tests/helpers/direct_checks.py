@@ -54,12 +54,7 @@ def drawn_layer(draw: random.Random, groups: list[tuple[int, int, int]]) -> dict
     return {
         "input": (draw.choice([1, 2, 3]), number * c, *map(max, size, least)),
         "weight": (number * o, c, *kernel),
-        "steps": {
-            "stride": stride,
-            "padding": pads,
-            "dilation": dilation,
-            "groups": number,
-        },
+        "steps": {"stride": stride, "padding": pads, "dilation": dilation, "groups": number},
     }
 
 

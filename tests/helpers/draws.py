@@ -166,9 +166,7 @@ def _lay_out(array: np.ndarray, name: str, rng: np.random.Generator) -> np.ndarr
             return array
         first = array.take([0], axis=axis)
         return np.lib.stride_tricks.as_strided(
-            first,
-            array.shape,
-            [0 if a == axis else s for a, s in enumerate(first.strides)],
+            first, array.shape, [0 if a == axis else s for a, s in enumerate(first.strides)]
         )
     if name == "field":
         record = np.dtype([("tag", "u1"), ("value", array.dtype), ("rest", "u2")])

@@ -43,9 +43,7 @@ def tensor(offset: Any, size: Any, stride: Any, *more: Any, **of: Any) -> bytes:
 
 
 def archive(
-    pickled: bytes,
-    storages: dict[str, bytes] | None = None,
-    compression: int = zipfile.ZIP_STORED,
+    pickled: bytes, storages: dict[str, bytes] | None = None, compression: int = zipfile.ZIP_STORED
 ) -> io.BytesIO:
     """Return a file of today's format."""
     file = io.BytesIO()

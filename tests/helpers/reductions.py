@@ -43,12 +43,7 @@ def agree_over_axes(
     dim = data.draw(one | some if several and shape else one)
     x = drawn(np.random.default_rng(seed), shape, dtype, -2, 2)
     agree(
-        torch,
-        lambda m, x: call(m, x, dim, keepdim),
-        x,
-        seed=seed,
-        nodes=1,
-        rtol=TOLERANCE[dtype],
+        torch, lambda m, x: call(m, x, dim, keepdim), x, seed=seed, nodes=1, rtol=TOLERANCE[dtype]
     )
 
 

@@ -25,11 +25,7 @@ class Tier(NamedTuple):
 
 
 TIERS = {
-    "torch": Tier(
-        "compares with PyTorch",
-        fixtures=frozenset({"torch"}),
-        is_quick=True,
-    ),
+    "torch": Tier("compares with PyTorch", fixtures=frozenset({"torch"}), is_quick=True),
     "subprocess": Tier(
         "starts other processes; cannot run under an emulator",
         paths=(

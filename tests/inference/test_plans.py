@@ -98,9 +98,7 @@ FORMS = {
         lambda m, x: F.relu(m.b(F.relu(m.a(x))) + m.c(x)), a=CONV(), b=CONV(), c=CONV(k=1)
     ),
     "a sum that others take": lambda: Function(
-        lambda m, x: (lambda s: F.relu(s) + s.sigmoid())(m.b(m.a(x)) + m.a(x)),
-        a=CONV(),
-        b=CONV(),
+        lambda m, x: (lambda s: F.relu(s) + s.sigmoid())(m.b(m.a(x)) + m.a(x)), a=CONV(), b=CONV()
     ),
     "what was added to is taken later": lambda: Function(
         lambda m, x: (lambda a: (m.b(a) + a) + a)(m.a(x)), a=CONV(), b=CONV()
@@ -148,9 +146,7 @@ FORMS = {
         lambda m, x: F.relu(m.b(m.a(x).flatten(1))), a=CONV(), b=nn.Linear(256, 5)
     ),
     "flat pictures that others take": lambda: Function(
-        lambda m, x: (lambda f: m.b(f + f))(m.a(x).flatten(1)),
-        a=CONV(),
-        b=nn.Linear(256, 5),
+        lambda m, x: (lambda f: m.b(f + f))(m.a(x).flatten(1)), a=CONV(), b=nn.Linear(256, 5)
     ),
     "softmax": lambda: Function(lambda m, x: F.softmax(m.a(x), 1), a=CONV()),
     "activations": lambda: Function(

@@ -75,11 +75,7 @@ TWINS = {
         lambda m, x: F.conv2d(F.pad(x, (1, 1, 0, 1), mode="reflect"), m.weight, m.bias),
         (),
     ),
-    "conv3d": (
-        nn.Conv3d(4, 2, 2),
-        lambda m, x: F.conv3d(x, m.weight, m.bias),
-        (1, 4, 3, 3, 3),
-    ),
+    "conv3d": (nn.Conv3d(4, 2, 2), lambda m, x: F.conv3d(x, m.weight, m.bias), (1, 4, 3, 3, 3)),
     "conv_transpose2d": (
         nn.ConvTranspose2d(4, 2, 3, 2, 1, 1),
         lambda m, x: F.conv_transpose2d(x, m.weight, m.bias, 2, 1, 1),
@@ -95,11 +91,7 @@ TWINS = {
     "gelu": (nn.GELU("tanh"), lambda m, x: F.gelu(x, approximate="tanh"), ()),
     "max_pool2d": (nn.MaxPool2d(2, 1), lambda m, x: F.max_pool2d(x, 2, stride=1), ()),
     "avg_pool2d": (nn.AvgPool2d(2), lambda m, x: F.avg_pool2d(x, 2), ()),
-    "adaptive_avg_pool2d": (
-        nn.AdaptiveAvgPool2d(1),
-        lambda m, x: F.adaptive_avg_pool2d(x, 1),
-        (),
-    ),
+    "adaptive_avg_pool2d": (nn.AdaptiveAvgPool2d(1), lambda m, x: F.adaptive_avg_pool2d(x, 1), ()),
     "pad": (nn.ZeroPad2d((1, 0, 2, 0)), lambda m, x: F.pad(x, (1, 0, 2, 0)), ()),
     "unfold": (nn.Unfold(2), lambda m, x: F.unfold(x, 2), ()),
     "fold": (nn.Fold(3, 2), lambda m, x: F.fold(x, (3, 3), (2, 2)), (2, 8, 4)),

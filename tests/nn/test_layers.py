@@ -785,13 +785,7 @@ LEGACY = {
         ((1, 4, 5, 5),),
         ((1, 4, 2, 2),),
     ),
-    "Dropout": (
-        lambda: nn.Dropout(),
-        (2, 4),
-        "MulBackward0",
-        ((2, 4), None),
-        ((2, 4),),
-    ),
+    "Dropout": (lambda: nn.Dropout(), (2, 4), "MulBackward0", ((2, 4), None), ((2, 4),)),
     "Flatten": (lambda: nn.Flatten(), (2, 3, 4), "ViewBackward0", ((2, 3, 4),), ((2, 12),)),
     "PixelShuffle": (
         lambda: nn.PixelShuffle(2),

@@ -282,11 +282,7 @@ FAULTS = [
         lambda m, lib: m.register_buffer("a", 5),
     ),
     (TypeError, "int is not a Module subclass", lambda m, lib: m.add_module("a", 5)),
-    (
-        TypeError,
-        "module name should be a string. Got int",
-        lambda m, lib: m.add_module(5, m),
-    ),
+    (TypeError, "module name should be a string. Got int", lambda m, lib: m.add_module(5, m)),
     (
         TypeError,
         "parameter name should be a string. Got int",
@@ -297,11 +293,7 @@ FAULTS = [
         'parameter name can\'t contain "."',
         lambda m, lib: m.register_parameter("a.b", None),
     ),
-    (
-        KeyError,
-        'buffer name can\'t be empty string ""',
-        lambda m, lib: m.register_buffer("", None),
-    ),
+    (KeyError, 'buffer name can\'t be empty string ""', lambda m, lib: m.register_buffer("", None)),
     (
         KeyError,
         'module name can\'t contain ".", got: a.b',
@@ -318,23 +310,11 @@ FAULTS = [
         lambda m, lib: m.register_buffer("forward", None),
     ),
     (AttributeError, "Scale has no attribute `a`", lambda m, lib: m.get_submodule("a.b")),
-    (
-        AttributeError,
-        "`weight` is not an nn.Module",
-        lambda m, lib: m.get_submodule("weight"),
-    ),
+    (AttributeError, "`weight` is not an nn.Module", lambda m, lib: m.get_submodule("weight")),
     (AttributeError, "Scale has no attribute `a`", lambda m, lib: m.get_parameter("a")),
-    (
-        AttributeError,
-        "`count` is not an nn.Parameter",
-        lambda m, lib: m.get_parameter("count"),
-    ),
+    (AttributeError, "`count` is not an nn.Parameter", lambda m, lib: m.get_parameter("count")),
     (AttributeError, "`weight` is not a buffer", lambda m, lib: m.get_buffer("weight")),
-    (
-        AttributeError,
-        "`weight` is not an nn.Module",
-        lambda m, lib: m.set_submodule("weight", m),
-    ),
+    (AttributeError, "`weight` is not an nn.Module", lambda m, lib: m.set_submodule("weight", m)),
     (
         AttributeError,
         "Scale has no attribute `a`",

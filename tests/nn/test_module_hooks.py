@@ -343,9 +343,7 @@ def test_full_backward_hook_sees_the_gradients_of_inputs_and_outputs(lib):
     a, b, flag = net(leaf(lib, 1.0, 2.0), "flag", leaf(lib, 3.0, 4.0))
     assert flag == "flag"
     (a.sum() + b.sum()).backward()
-    assert log == [
-        (([5.0, 6.0], None, [4.0, 5.0]), ([1.0, 1.0], [1.0, 1.0], None)),
-    ]
+    assert log == [(([5.0, 6.0], None, [4.0, 5.0]), ([1.0, 1.0], [1.0, 1.0], None))]
 
 
 def test_full_backward_hook_sees_zeros_and_none_where_no_gradient_came(lib):

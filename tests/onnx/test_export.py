@@ -192,7 +192,7 @@ def test_a_net_keeps_its_mode_and_its_weights_names(tmp_path):
     names = {tensor.name for tensor in onnx.load(file).graph.initializer}
     assert names == {name for name in net.state_dict() if "num_batches" not in name}
     assert [node.name for node in onnx.load(file).graph.node][:2] == [
-        *("/0/Conv", "/1/BatchNormalization"),
+        *("/0/Conv", "/1/BatchNormalization")
     ]
 
 

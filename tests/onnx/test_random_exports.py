@@ -171,9 +171,7 @@ LEFT_OUT = {
     },
     "becomes another layer at its first call": {n for n in nn.__all__ if n.startswith("Lazy")},
     "takes integers or two inputs": {"Embedding", "EmbeddingBag", "Bilinear"},
-    "has no translation": {
-        *("Fold", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"),
-    },
+    "has no translation": {*("Fold", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d")},
 }
 # Kinds whose nodes round in another order than the layer does.
 ROUNDED = {

@@ -109,9 +109,7 @@ def by_reference(model, arrays):
 
 # Where they are not as the standard, or as one another: why.
 KNOWN = {
-    by_reference: {
-        "ReduceLogSumExp": "NaN for infinities of one sign",
-    },
+    by_reference: {"ReduceLogSumExp": "NaN for infinities of one sign"},
     by_runtime: {
         "Hardmax": "leaves NaN out",
         "ReduceMax": "leaves NaN out",

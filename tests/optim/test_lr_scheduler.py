@@ -67,10 +67,7 @@ SCHEDULES = {
     "averaging at once": lambda lib, o: lib.optim.swa_utils.SWALR(o, 0.05, 0),
     "warm-up": warm_up,
     "chained": lambda lib, o: lib.optim.lr_scheduler.ChainedScheduler(
-        [
-            lib.optim.lr_scheduler.ConstantLR(o, 0.5, 3),
-            lib.optim.lr_scheduler.ExponentialLR(o, 0.8),
-        ]
+        [lib.optim.lr_scheduler.ConstantLR(o, 0.5, 3), lib.optim.lr_scheduler.ExponentialLR(o, 0.8)]
     ),
 }
 

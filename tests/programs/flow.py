@@ -75,11 +75,6 @@ print(
     skewed.log_prob(torch.tensor(2.0)),
     D.LogNormal(0.5, 0.3).log_prob(torch.tensor(2.0)),
 )
-for d in (
-    D.Gamma(2.0, 1.5),
-    D.Beta(0.5, 0.7),
-    D.Dirichlet(torch.ones(3)),
-    D.Poisson(4.0),
-):
+for d in (D.Gamma(2.0, 1.5), D.Beta(0.5, 0.7), D.Dirichlet(torch.ones(3)), D.Poisson(4.0)):
     print(type(d).__name__, d.sample((2,)).flatten().tolist(), d.mean.sum().item())
 assert losses[-1] < losses[0] - 0.2

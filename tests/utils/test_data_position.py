@@ -24,7 +24,7 @@ KINDS = {
     "here": {},
     "threads": {"num_workers": 2, "multiprocessing_context": "thread"},
     "kept threads": {
-        **{"num_workers": 3, "multiprocessing_context": "thread", "persistent_workers": True},
+        **{"num_workers": 3, "multiprocessing_context": "thread", "persistent_workers": True}
     },
 }
 if hasattr(os, "fork"):

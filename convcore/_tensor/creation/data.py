@@ -179,12 +179,7 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
 
 
 def frombuffer(
-    buffer: Any,
-    *,
-    dtype: DtypeLike,
-    count: int = -1,
-    offset: int = 0,
-    requires_grad: bool = False,
+    buffer: Any, *, dtype: DtypeLike, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
     """Return a vector that shares the memory of an object with the buffer protocol, such as bytes.
 

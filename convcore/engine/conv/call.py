@@ -187,11 +187,7 @@ def run(
 
 
 def _run_bfloat16(
-    pass_name: str,
-    left: Array,
-    right: Array,
-    parameters: tuple[Any, ...],
-    extra: tuple[Any, ...],
+    pass_name: str, left: Array, right: Array, parameters: tuple[Any, ...], extra: tuple[Any, ...]
 ) -> Array:
     """Run a pass on pixels of bfloat16: new ones are rounded once, a weight gradient is not.
 

@@ -11,12 +11,7 @@ from convcore.engine.conv.call import WIDE, CallPlan, Narrow, plan_of
 from convcore.engine.conv.epilogue import Activation, activation_parameters
 from convcore.engine.geometry import Padding, Spatial
 from convcore.engine.runtime import memory
-from convcore.engine.runtime.checks import (
-    Array,
-    checked_array,
-    checked_bias,
-    whole_elements,
-)
+from convcore.engine.runtime.checks import Array, checked_array, checked_bias, whole_elements
 from convcore.engine.runtime.locks import process_lock
 
 # Shapes of inputs for which weights stay packed; the oldest goes first.

@@ -15,10 +15,7 @@ import numpy as np
 
 from convcore.engine.geometry import Axis, Spatial
 from convcore.engine.layers import images
-from convcore.engine.layers.max_pooling_numpy import (
-    adaptive_max_pool_by_numpy,
-    max_pool_by_numpy,
-)
+from convcore.engine.layers.max_pooling_numpy import adaptive_max_pool_by_numpy, max_pool_by_numpy
 from convcore.engine.layers.pooling import (
     FLOATS,
     INTEGERS,

@@ -16,11 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from convcore.engine.geometry import Axis
-from convcore.engine.layers.pooling import (
-    empty_results,
-    output_sizes,
-    wide_enough,
-)
+from convcore.engine.layers.pooling import empty_results, output_sizes, wide_enough
 from convcore.engine.layers.windows import (
     Move,
     adaptive_windows,
@@ -59,11 +55,7 @@ def adaptive_max_pool_by_numpy(batch: Array, outs: tuple[int, ...]) -> tuple[Arr
 
 
 def _by_blocks(
-    write: Callable[..., None],
-    x: Array,
-    windows: Callable[[], Any],
-    values: Array,
-    indices: Array,
+    write: Callable[..., None], x: Array, windows: Callable[[], Any], values: Array, indices: Array
 ) -> None:
     """Write the maxima and their indices block by block, if there are any."""
     if values.size:

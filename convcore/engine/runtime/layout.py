@@ -99,8 +99,7 @@ def layout(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Layou
     steps = [s // itemsize for s in strides]
     n, c, *sizes = shape
     return Layout(
-        (n, c, *(1,) * missing, *sizes),
-        (steps[0], steps[1], *(0,) * missing, *steps[2:]),
+        (n, c, *(1,) * missing, *sizes), (steps[0], steps[1], *(0,) * missing, *steps[2:])
     )
 
 

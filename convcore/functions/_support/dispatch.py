@@ -74,7 +74,7 @@ def backward_of(op: Op, gradient: Callable) -> Callable:
 
 # Ops whose gradient is constant almost everywhere.
 _PIECEWISE = {
-    *("clamp", "hardshrink", "hardsigmoid", "leaky_relu", "relu", "softshrink", "threshold"),
+    *("clamp", "hardshrink", "hardsigmoid", "leaky_relu", "relu", "softshrink", "threshold")
 }
 
 

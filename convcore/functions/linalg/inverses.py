@@ -34,15 +34,7 @@ from convcore.functions.order import _return_type
 from convcore.functions.reduce import sum
 from convcore.functions.shape import adjoint, squeeze, transpose, unsqueeze
 
-__all__ = [
-    "det",
-    "inv",
-    "inv_ex",
-    "logdet",
-    "slogdet",
-    "solve",
-    "solve_ex",
-]
+__all__ = ["det", "inv", "inv_ex", "logdet", "slogdet", "solve", "solve_ex"]
 
 _INV_EX = _return_type("linalg_inv_ex", "inverse", "info")
 _SLOGDET = _return_type("linalg_slogdet", "sign", "logabsdet")

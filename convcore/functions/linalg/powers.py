@@ -32,15 +32,7 @@ from convcore.functions.reduce import sum
 from convcore.functions.shape import adjoint, reshape, unsqueeze
 from convcore.functions.slicing import narrow
 
-__all__ = [
-    "cross",
-    "diagonal",
-    "matrix_exp",
-    "matrix_power",
-    "multi_dot",
-    "vander",
-    "vecdot",
-]
+__all__ = ["cross", "diagonal", "matrix_exp", "matrix_power", "multi_dot", "vander", "vecdot"]
 
 Needs = tuple[bool, ...]
 

@@ -181,12 +181,7 @@ def _layer(model: nn.Module, layer: str | nn.Module) -> nn.Module:
 
 
 def _maps(
-    model: nn.Module,
-    layer: nn.Module,
-    images: Tensor,
-    target: Target,
-    chosen: slice,
-    call: int,
+    model: nn.Module, layer: nn.Module, images: Tensor, target: Target, chosen: slice, call: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a layer's output in one call, and its gradient."""
     calls: list[tuple[GradientEdge, np.ndarray]] = []

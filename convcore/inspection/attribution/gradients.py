@@ -6,13 +6,7 @@ import convcore
 from convcore import nn
 from convcore._tensor import Tensor
 from convcore.inspection.attribution._batches import MEMORY, Bar, by_chunks, images_at_once, parts
-from convcore.inspection.attribution._run import (
-    Target,
-    check_input,
-    explaining,
-    fixed,
-    gradients,
-)
+from convcore.inspection.attribution._run import Target, check_input, explaining, fixed, gradients
 
 
 def saliency(

@@ -13,12 +13,7 @@ from convcore import nn
 from convcore._tensor import Tensor
 from convcore.autograd.node import Node
 from convcore.inspection.attribution._batches import MEMORY, by_chunks
-from convcore.inspection.attribution._graph import (
-    Grads,
-    kind,
-    propagated,
-    unsupported,
-)
+from convcore.inspection.attribution._graph import Grads, kind, propagated, unsupported
 from convcore.inspection.attribution._run import (
     Target,
     check_input,

@@ -78,13 +78,7 @@ def limits(values: np.ndarray) -> tuple[float, float]:
     return (least, most) if least < most else (least, least + 1.0)
 
 
-def tiles(
-    figure: Figure,
-    images: np.ndarray,
-    columns: int,
-    one_scale: bool,
-    **shown: Any,
-) -> None:
+def tiles(figure: Figure, images: np.ndarray, columns: int, one_scale: bool, **shown: Any) -> None:
     """Draw (N, H, W), or (N, H, W, 3) in colours, in a grid, each under its number.
 
     A colour bar tells the scale that they have together; without ``one_scale`` each has its own.

@@ -117,12 +117,7 @@ class _NormBase(AffineNorm):
         )
 
     def _load_from_state_dict(
-        self,
-        state_dict: dict,
-        prefix: str,
-        local_metadata: dict,
-        *args: Any,
-        **kwargs: Any,
+        self, state_dict: dict, prefix: str, local_metadata: dict, *args: Any, **kwargs: Any
     ) -> None:
         # States of version 1 did not count batches.
         if (local_metadata.get("version") or 1) < 2 and self.num_batches_tracked is not None:

@@ -35,10 +35,7 @@ class _Loss(Module):
     _options: tuple[str, ...] = ("reduction",)  # attributes that the function takes by name
 
     def __init__(
-        self,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
     ) -> None:
         super().__init__()
         if size_average is not None or reduce is not None:

@@ -9,11 +9,7 @@ from convcore.nn import functional
 from convcore.nn.modules.module import Module
 from convcore.nn.modules.utils import at_call
 
-__all__ = [
-    "LPPool1d",
-    "LPPool2d",
-    "LPPool3d",
-]
+__all__ = ["LPPool1d", "LPPool2d", "LPPool3d"]
 
 
 class _LPPoolNd(Module):

@@ -232,10 +232,7 @@ class EmbeddingBag(_Table):
         self._make(num_embeddings, embedding_dim, padding_idx, _weight, False, **options)
 
     def forward(
-        self,
-        input: Tensor,
-        offsets: Tensor | None = None,
-        per_sample_weights: Tensor | None = None,
+        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
     ) -> Tensor:
         """Return (B, embedding_dim) of the bags; see `nn.functional.embedding_bag`."""
         return functional.embedding_bag(

@@ -115,10 +115,7 @@ class BasePruningMethod(ABC):
         return hook
 
     def prune(
-        self,
-        t: Tensor,
-        default_mask: Tensor | None = None,
-        importance_scores: Tensor | None = None,
+        self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None
     ) -> Tensor:
         """Return a pruned version of a tensor that belongs to no module."""
         scores = t if importance_scores is None else importance_scores

@@ -32,28 +32,19 @@ def _log_sum_exp(x: Value, axes: tuple[int, ...], keepdim: bool) -> Value:
 
 # Of floats, of arrays of other numbers.
 _REDUCTIONS: dict[str, tuple[Callable[..., Value], Callable[..., Any]]] = {
-    "ReduceL1": (
-        lambda x, a, k: x.abs().sum(a, keepdim=k),
-        lambda x, **o: np.abs(x).sum(**o),
-    ),
+    "ReduceL1": (lambda x, a, k: x.abs().sum(a, keepdim=k), lambda x, **o: np.abs(x).sum(**o)),
     "ReduceL2": (
         lambda x, a, k: (x * x).sum(a, keepdim=k).sqrt(),
         lambda x, **o: np.sqrt((x.astype(float) ** 2).sum(**o)),
     ),
-    "ReduceLogSum": (
-        lambda x, a, k: x.sum(a, keepdim=k).log(),
-        lambda x, **o: np.log(x.sum(**o)),
-    ),
+    "ReduceLogSum": (lambda x, a, k: x.sum(a, keepdim=k).log(), lambda x, **o: np.log(x.sum(**o))),
     "ReduceLogSumExp": (_log_sum_exp, lambda x, **o: np.log(np.exp(x.astype(float)).sum(**o))),
     "ReduceMax": (lambda x, a, k: x.amax(a, keepdim=k), lambda x, **o: x.max(**o)),
     "ReduceMean": (lambda x, a, k: x.mean(a, keepdim=k), lambda x, **o: x.mean(**o)),
     "ReduceMin": (lambda x, a, k: x.amin(a, keepdim=k), lambda x, **o: x.min(**o)),
     "ReduceProd": (_product, lambda x, **o: x.prod(**o)),
     "ReduceSum": (lambda x, a, k: x.sum(a, keepdim=k), lambda x, **o: x.sum(**o)),
-    "ReduceSumSquare": (
-        lambda x, a, k: (x * x).sum(a, keepdim=k),
-        lambda x, **o: (x * x).sum(**o),
-    ),
+    "ReduceSumSquare": (lambda x, a, k: (x * x).sum(a, keepdim=k), lambda x, **o: (x * x).sum(**o)),
 }
 
 

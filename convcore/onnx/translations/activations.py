@@ -9,12 +9,7 @@ import numpy as np
 
 from convcore import Tensor
 from convcore.onnx.errors import OnnxError
-from convcore.onnx.translation import (
-    cast,
-    ints,
-    like,
-    translates,
-)
+from convcore.onnx.translation import cast, ints, like, translates
 
 if TYPE_CHECKING:
     from convcore.onnx.recording import Recorder

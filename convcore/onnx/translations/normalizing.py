@@ -11,10 +11,7 @@ from convcore import Tensor, nn
 from convcore.nn import functional as F
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.recurrences import LAYERS
-from convcore.onnx.translation import (
-    ints,
-    translates,
-)
+from convcore.onnx.translation import ints, translates
 from convcore.onnx.values import array_of
 
 if TYPE_CHECKING:

@@ -186,13 +186,7 @@ def _adaptive_avg(rank: int, r: Recorder, y: Any, *, input: Any, output_size: An
 
 @_of_ranks("adaptive_max_pool")
 def _adaptive_max(
-    rank: int,
-    r: Recorder,
-    y: Any,
-    *,
-    input: Any,
-    output_size: Any,
-    return_indices: bool = False,
+    rank: int, r: Recorder, y: Any, *, input: Any, output_size: Any, return_indices: bool = False
 ) -> list[str]:
     if return_indices:
         raise OnnxError("with indices")

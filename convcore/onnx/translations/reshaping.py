@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.sizes import FreeSize, has_sizes
-from convcore.onnx.translation import (
-    as_list,
-    cast,
-    ints,
-    translates,
-)
+from convcore.onnx.translation import as_list, cast, ints, translates
 
 if TYPE_CHECKING:
     from convcore.onnx.recording import Recorder

@@ -18,12 +18,7 @@ from convcore import Tensor, arange, eye, float32, float64, int64
 from convcore.nn.functional import interpolate
 from convcore.onnx.errors import OnnxError
 from convcore.onnx.sizes import has_sizes
-from convcore.onnx.translation import (
-    TRANSLATIONS,
-    ints,
-    like,
-    translates,
-)
+from convcore.onnx.translation import TRANSLATIONS, ints, like, translates
 
 if TYPE_CHECKING:
     from convcore.onnx.recording import Recorder
@@ -84,11 +79,7 @@ def _interpolate(
 
 def _options(mode: str, align_corners: Any) -> dict[str, Any]:
     transformation = "align_corners" if align_corners else "half_pixel"
-    return {
-        "mode": mode,
-        "coordinate_transformation_mode": transformation,
-        "cubic_coeff_a": -0.75,
-    }
+    return {"mode": mode, "coordinate_transformation_mode": transformation, "cubic_coeff_a": -0.75}
 
 
 def _to_sizes(

@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from convcore import Tensor
 from convcore.onnx.errors import OnnxError
-from convcore.onnx.translation import (
-    as_list,
-    ints,
-    translates,
-)
+from convcore.onnx.translation import as_list, ints, translates
 
 if TYPE_CHECKING:
     from convcore.onnx.recording import Recorder

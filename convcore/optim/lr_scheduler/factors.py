@@ -343,11 +343,7 @@ class PolynomialLR(_Multiplied):
     """
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        total_iters: int = 5,
-        power: float = 1.0,
-        last_epoch: int = -1,
+        self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
     ) -> None:
         check_numbers(total_iters=total_iters, power=power)
         self.total_iters = total_iters

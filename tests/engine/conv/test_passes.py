@@ -147,10 +147,7 @@ def check_transposed(case: Case, extras: list[int], seed: int) -> None:
     result = getattr(engine, f"conv_transpose{case.rank}d")(x, w, arguments.bias, **steps)
     assert result.shape == y.shape
     check(
-        case,
-        result,
-        lambda o, x, w, b: o.conv_transpose(x, w, b, **steps),
-        (x, w, arguments.bias),
+        case, result, lambda o, x, w, b: o.conv_transpose(x, w, b, **steps), (x, w, arguments.bias)
     )
     arguments.assert_unchanged()
 

@@ -38,10 +38,7 @@ def kernel_of(function):
     return ("relu",) if node.name() == "ReluBackward0" else node.attributes.get("kernel")
 
 
-UNARY = {
-    "sigmoid": convcore.sigmoid,
-    "tanh": convcore.tanh,
-} | {
+UNARY = {"sigmoid": convcore.sigmoid, "tanh": convcore.tanh} | {
     id: partial(getattr(F, name), **arguments)
     for id, (name, arguments, _) in zip(IDS, ACTIVATIONS, strict=True)
 }

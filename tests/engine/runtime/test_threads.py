@@ -591,7 +591,7 @@ def test_handlers_of_a_fork_may_convolve(registered, run_child):
     assert count is None or blas.get_num_threads() == count
     print("done")
     """
-        ),
+        )
     )
     assert out.split() == ["done"]
 
@@ -638,7 +638,7 @@ def test_forked_child_finds_the_locks_of_the_process_free(run_child):
         thread.join()
     print("done")
     """
-        ),
+        )
     )
     assert out.split() == ["done"]
 

@@ -34,9 +34,7 @@ REFUSED = {
         image(m, 1, 2, 4, 4), image(m, 3, 2, 2, 2), image(m, 3, dtype="float64")
     ),
     "all but bias in double": lambda m: m.conv2d(
-        image(m, 1, 2, 4, 4, dtype="float64"),
-        image(m, 3, 2, 2, 2, dtype="float64"),
-        image(m, 3),
+        image(m, 1, 2, 4, 4, dtype="float64"), image(m, 3, 2, 2, 2, dtype="float64"), image(m, 3)
     ),
     "bias real": lambda m: m.conv2d(
         image(m, 1, 2, 4, 4, dtype="complex64"), image(m, 3, 2, 2, 2), image(m, 3)

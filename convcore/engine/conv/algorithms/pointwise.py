@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from convcore.engine.conv.algorithms.gemm import (
-    correlation,
-    is_matrix,
-    wasteful_to_gather,
-)
+from convcore.engine.conv.algorithms.gemm import correlation, is_matrix, wasteful_to_gather
 from convcore.engine.conv.algorithms.gemm_weight_gradient import weight_gradient
 from convcore.engine.conv.algorithms.problem import (
     PASSES,

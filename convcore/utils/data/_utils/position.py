@@ -195,11 +195,7 @@ def _order(loader: Any) -> dict[str, Any]:
         length = len(loader.dataset)
     except (TypeError, NotImplementedError):
         length = None
-    return {
-        "batch_size": loader.batch_size,
-        "drop_last": loader.drop_last,
-        "len(dataset)": length,
-    }
+    return {"batch_size": loader.batch_size, "drop_last": loader.drop_last, "len(dataset)": length}
 
 
 def _copied(workers: list[Any] | None) -> list[Any] | None:

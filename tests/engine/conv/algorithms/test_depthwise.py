@@ -46,11 +46,7 @@ def layer(kernel, stride, padding, channels, height, width, n=2):
     return {
         "input": (n, channels, height, width),
         "weight": (channels, 1, kernel, kernel),
-        "steps": {
-            "stride": stride,
-            "padding": padding,
-            "groups": channels,
-        },
+        "steps": {"stride": stride, "padding": padding, "groups": channels},
     }
 
 

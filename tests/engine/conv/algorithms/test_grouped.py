@@ -27,11 +27,7 @@ def layer(kernel, stride, padding, groups, height, width, n=2):
     return {
         "input": (n, number * c, height, width),
         "weight": (number * o, c, kernel, kernel),
-        "steps": {
-            "stride": stride,
-            "padding": padding,
-            "groups": number,
-        },
+        "steps": {"stride": stride, "padding": padding, "groups": number},
     }
 
 

@@ -21,11 +21,9 @@ def made(pass_name, channels_last=False):
 @pytest.mark.parametrize("pass_name", PASSES)
 def test_the_result_lies_in_the_problems_format(pass_name, channels_last):
     output = made(pass_name, channels_last).output
-    shape = {
-        FORWARD: G.output_shape,
-        INPUT_GRAD: G.input_shape,
-        WEIGHT_GRAD: G.weight_shape,
-    }[pass_name]
+    shape = {FORWARD: G.output_shape, INPUT_GRAD: G.input_shape, WEIGHT_GRAD: G.weight_shape}[
+        pass_name
+    ]
     assert output.shape == (*shape[:2], 1, *shape[2:])
     order = (0, 2, 3, 4, 1) if channels_last else (0, 1, 2, 3, 4)
     steps = [output.strides[axis] for axis in order]
