@@ -18,14 +18,6 @@ Plans.  Geometry, dtype and memory format decide the algorithm of each pass and 
 `plan_conv` tells them, `convcore.backends.conv` forces or forbids algorithms.
 """
 
-from convcore.engine.conv.conv_nd import (
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-)
 from convcore.engine.conv.passes import (
     conv_bias_grad,
     conv_forward,
@@ -69,16 +61,10 @@ __all__ = [
     "avg_pool",
     "avg_pool_grad",
     "col2im",
-    "conv1d",
-    "conv2d",
-    "conv3d",
     "conv_bias_grad",
     "conv_forward",
     "conv_input_grad",
     "conv_transpose",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
     "conv_weight_grad",
     "dilate",
     "empty_cache",

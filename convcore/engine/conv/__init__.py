@@ -1,6 +1,5 @@
 """Convolutions on arrays: their passes, plans and algorithms.
 
-- conv_nd.py: conv1d to conv_transpose3d, with PyTorch's arguments
 - passes.py: forward, input gradient, weight gradient, bias gradient, transposed convolution
 - call.py: `ConvCall`, all that a plan depends on; plans are made once and cached
 - prepacked.py: a forward pass whose weights are packed once, for inference
