@@ -378,14 +378,11 @@ class Softplus(_Activation):
 
 
 class _Shrink(_Activation):
-    _arguments = ("lambd",)
+    _arguments = _printed_values = ("lambd",)
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
-
-    def extra_repr(self) -> str:
-        return f"{self.lambd}"
 
 
 class Hardshrink(_Shrink):

@@ -58,6 +58,9 @@ class _NormBase(AffineNorm):
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
 
+    _printed_values = ("num_features",)
+    _printed_attributes = ("eps", "momentum", "affine", "bias", "track_running_stats")
+
     def __init__(
         self,
         num_features: int,
@@ -109,12 +112,6 @@ class _NormBase(AffineNorm):
                 ValueError(f"expected {allowed} input (got {input.dim()}D input)"),
                 hints.no_batch(input.dim(), allowed),
             )
-
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
-        )
 
     def _load_from_state_dict(
         self, state_dict: dict, prefix: str, local_metadata: dict, *args: Any, **kwargs: Any

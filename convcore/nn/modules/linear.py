@@ -51,6 +51,8 @@ class Linear(Module):
     torch.Size([128, 30])
     """
 
+    _printed_attributes = ("in_features", "out_features", "bias")
+
     def __init__(
         self,
         in_features: int,
@@ -79,12 +81,6 @@ class Linear(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Return the product of ``input``, (..., in_features), as (..., out_features)."""
         return functional.linear(input, self.weight, self.bias)
-
-    def extra_repr(self) -> str:  # noqa: D102
-        return (
-            f"in_features={self.in_features}, out_features={self.out_features}, "
-            f"bias={self.bias is not None}"
-        )
 
 
 class NonDynamicallyQuantizableLinear(Linear):
@@ -119,6 +115,8 @@ class Bilinear(Module):
     torch.Size([8, 40])
     """
 
+    _printed_attributes = ("in1_features", "in2_features", "out_features", "bias")
+
     def __init__(
         self,
         in1_features: int,
@@ -152,9 +150,3 @@ class Bilinear(Module):
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         """Return the outputs, (..., out_features), of two inputs of as many vectors."""
         return functional.bilinear(input1, input2, self.weight, self.bias)
-
-    def extra_repr(self) -> str:  # noqa: D102
-        return (
-            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
-            f"out_features={self.out_features}, bias={self.bias is not None}"
-        )

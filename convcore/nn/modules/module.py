@@ -8,7 +8,7 @@ fire in `_boundary`.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from convcore._errors import hinted, hints
@@ -99,7 +99,11 @@ class Module(Members, State, Conversion, KeywordHints):
     training: bool
     call_super_init: bool = False  # whether __init__ goes on to the next class, with its arguments
     _is_full_backward_hook: bool | None
-    _printed_attributes: tuple[str, ...] = ()  # attributes that the printed form shows
+    # Names of attributes that the printed form shows: as values alone, as name=value, and of these
+    # the ones that are left out where they have a given value.
+    _printed_values: tuple[str, ...] = ()
+    _printed_attributes: tuple[str, ...] = ()
+    _printed_unless: Mapping[str, Any] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:
@@ -353,9 +357,14 @@ class Module(Members, State, Conversion, KeywordHints):
 
     def extra_repr(self) -> str:
         """Return what is printed between the parentheses; subclasses may override it."""
-        return ", ".join(
-            f"{name}={_quoted(getattr(self, name))}" for name in self._printed_attributes
-        )
+        parts = [str(getattr(self, name)) for name in self._printed_values]
+        for name in self._printed_attributes:
+            value = getattr(self, name)
+            if name == "bias" and not isinstance(value, bool):  # the parameter, or None
+                value = value is not None
+            if name not in self._printed_unless or value != self._printed_unless[name]:
+                parts.append(f"{name}={_quoted(value)}")
+        return ", ".join(parts)
 
     def __repr__(self) -> str:
         extra = self.extra_repr()

@@ -55,6 +55,9 @@ class GroupNorm(AffineNorm):
     tensor([[-1.,  1.]])
     """
 
+    _printed_values = ("num_groups", "num_channels")
+    _printed_attributes = ("eps", "affine", "bias")
+
     def __init__(
         self,
         num_groups: int,
@@ -80,12 +83,6 @@ class GroupNorm(AffineNorm):
     def forward(self, input: Tensor) -> Tensor:
         """Normalise the groups of channels of each sample of ``input``."""
         return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
-
-    def extra_repr(self) -> str:  # noqa: D102
-        return (
-            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
-            f"bias={self.bias is not None}"
-        )
 
 
 class LayerNorm(AffineNorm):
@@ -119,6 +116,9 @@ class LayerNorm(AffineNorm):
     tensor([[-1.,  1.]])
     """
 
+    _printed_values = ("normalized_shape",)
+    _printed_attributes = ("eps", "elementwise_affine", "bias")
+
     def __init__(
         self,
         normalized_shape: int | Sequence[int],
@@ -139,12 +139,6 @@ class LayerNorm(AffineNorm):
     def forward(self, input: Tensor) -> Tensor:
         """Normalise the last axes of ``input``."""
         return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
-
-    def extra_repr(self) -> str:  # noqa: D102
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, "
-            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
-        )
 
 
 class RMSNorm(Module):
@@ -176,6 +170,9 @@ class RMSNorm(Module):
     tensor([[0.2000, 1.4000]])
     """
 
+    _printed_values = ("normalized_shape",)
+    _printed_attributes = ("eps", "elementwise_affine")
+
     def __init__(
         self,
         normalized_shape: int | Sequence[int],
@@ -205,11 +202,6 @@ class RMSNorm(Module):
         """Normalise the last axes of ``x``."""
         return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
-    def extra_repr(self) -> str:  # noqa: D102
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
-        )
-
 
 class LocalResponseNorm(Module):
     """Local response normalization of (N, C, *sizes), over neighbouring channels.
@@ -227,6 +219,9 @@ class LocalResponseNorm(Module):
     networks", NeurIPS 2012, section 3.3.
     """
 
+    _printed_values = ("size",)
+    _printed_attributes = ("alpha", "beta", "k")
+
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
@@ -234,9 +229,6 @@ class LocalResponseNorm(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Divide ``input`` by a power of its neighbours' mean square."""
         return functional.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
-
-    def extra_repr(self) -> str:  # noqa: D102
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
 class CrossMapLRN2d(LocalResponseNorm):

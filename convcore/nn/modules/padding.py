@@ -32,6 +32,8 @@ class _PadNd(Module):
     rank: int  # number of axes that are padded
     mode: str
 
+    _printed_values: tuple[str, ...] = ("padding",)
+
     def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__()
         self.padding = _ntuple(2 * self.rank)(padding)
@@ -40,12 +42,12 @@ class _PadNd(Module):
         """Return ``input`` with the padding around it."""
         return functional.pad(input, self.padding, self.mode)
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
-
 
 class _ConstantPadNd(_PadNd):
     mode = "constant"
+
+    _printed_values = ()
+    _printed_attributes = ("padding", "value")
 
     def __init__(self, padding: int | Sequence[int], value: float | None) -> None:
         super().__init__(padding)
@@ -55,12 +57,10 @@ class _ConstantPadNd(_PadNd):
         """Return ``input`` with the value around it."""
         return functional.pad(input, self.padding, self.mode, self.value)
 
-    def extra_repr(self) -> str:
-        return f"padding={self.padding}, value={self.value}"
-
 
 class _ZeroPadNd(_ConstantPadNd):
-    extra_repr = _PadNd.extra_repr
+    _printed_values = _PadNd._printed_values
+    _printed_attributes = ()
 
     def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__(padding, 0.0)

@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Iterable, Sequence
 from numbers import Number
-from typing import Any
+from typing import Any, ClassVar
 
 from convcore._errors import hinted
 from convcore._errors.calls import unknown_keyword
@@ -61,6 +61,15 @@ class RNNBase(Module):
     TypeError, ValueError
         An argument of a wrong type, or a size that is not possible.
     """
+
+    _printed_values = ("input_size", "hidden_size")
+    _printed_attributes = (
+        *("proj_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional"),
+    )
+    _printed_unless: ClassVar[dict[str, Any]] = {
+        **{"proj_size": 0, "num_layers": 1, "bias": True},
+        **{"batch_first": False, "dropout": 0, "bidirectional": False},
+    }
 
     def __init__(
         self,
@@ -282,20 +291,6 @@ class RNNBase(Module):
         if self.mode == "LSTM":
             return gates, lstm_cell(w_hh, own.get("weight_hr"))
         return gates, rnn_cell(w_hh, "relu" if self.mode == "RNN_RELU" else "tanh")
-
-    def extra_repr(self) -> str:  # noqa: D102
-        text = f"{self.input_size}, {self.hidden_size}"
-        for name, usual in (
-            ("proj_size", 0),
-            ("num_layers", 1),
-            ("bias", True),
-            ("batch_first", False),
-            ("dropout", 0),
-            ("bidirectional", False),
-        ):
-            if getattr(self, name) != usual:
-                text += f", {name}={getattr(self, name)}"
-        return text
 
 
 def _check_dropout(dropout: Any, num_layers: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
 from convcore._tensor.creation import empty, zeros
@@ -28,6 +28,10 @@ class RNNCellBase(Module):
     device, dtype
         Of the parameters.
     """
+
+    _printed_values = ("input_size", "hidden_size")
+    _printed_attributes = ("bias",)
+    _printed_unless: ClassVar[dict[str, Any]] = {"bias": True}
 
     def __init__(
         self,
@@ -55,14 +59,6 @@ class RNNCellBase(Module):
         bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
-
-    def extra_repr(self) -> str:  # noqa: D102
-        text = f"{self.input_size}, {self.hidden_size}"
-        if self.bias is not True:
-            text += f", bias={self.bias}"
-        if getattr(self, "nonlinearity", "tanh") != "tanh":
-            text += f", nonlinearity={self.nonlinearity}"
-        return text
 
     def _prepared(self, input: Tensor, hx: State | None, n_states: int) -> tuple[Tensor, State]:
         """Return input and states as batches, checked."""
@@ -135,6 +131,11 @@ class RNNCell(RNNCellBase):
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
+
+    def extra_repr(self) -> str:  # noqa: D102
+        usual = super().extra_repr()
+        is_tanh = self.nonlinearity == "tanh"
+        return usual if is_tanh else f"{usual}, nonlinearity={self.nonlinearity}"
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """Return the next state, (N, hidden_size) or (hidden_size,)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
 from convcore._tensor.creation import empty
@@ -19,6 +19,11 @@ class _Table(Module):
     """A matrix of rows to look up: what both layers share."""
 
     padding_idx: int | None
+    _printed_values = ("num_embeddings", "embedding_dim")
+    _printed_unless: ClassVar[dict[str, Any]] = {
+        **{"padding_idx": None, "max_norm": None},
+        **{"norm_type": 2, "scale_grad_by_freq": False},
+    }
 
     def _make(
         self,
@@ -97,6 +102,8 @@ class Embedding(_Table):
     torch.Size([2, 2, 3])
     """
 
+    _printed_attributes = ("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq")
+
     def __init__(
         self,
         num_embeddings: int,
@@ -133,18 +140,6 @@ class Embedding(_Table):
             self.scale_grad_by_freq,
             self.sparse,
         )
-
-    def extra_repr(self) -> str:  # noqa: D102
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.padding_idx is not None:
-            text += f", padding_idx={self.padding_idx}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq is not False:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
-        return text
 
     @classmethod
     def from_pretrained(
@@ -203,6 +198,8 @@ class EmbeddingBag(_Table):
     torch.Size([2, 3])
     """
 
+    _printed_attributes = ("max_norm", "norm_type", "scale_grad_by_freq", "mode", "padding_idx")
+
     def __init__(
         self,
         num_embeddings: int,
@@ -248,19 +245,6 @@ class EmbeddingBag(_Table):
             self.include_last_offset,
             self.padding_idx,
         )
-
-    def extra_repr(self) -> str:  # noqa: D102
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq is not False:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
-        text += f", mode={self.mode!r}"
-        if self.padding_idx is not None:
-            text += f", padding_idx={self.padding_idx}"
-        return text
 
     @classmethod
     def from_pretrained(
