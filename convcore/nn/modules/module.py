@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, TypeVar
 
 from convcore._errors import hinted, hints
 from convcore._errors.calls import KeywordHints, hint_call, hint_methods
@@ -103,7 +103,7 @@ class Module(Members, State, Conversion, KeywordHints):
     # the ones that are left out where they have a given value.
     _printed_values: tuple[str, ...] = ()
     _printed_attributes: tuple[str, ...] = ()
-    _printed_unless: Mapping[str, Any] = {}
+    _printed_unless: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:

@@ -46,8 +46,8 @@ class _PadNd(Module):
 class _ConstantPadNd(_PadNd):
     mode = "constant"
 
-    _printed_values = ()
-    _printed_attributes = ("padding", "value")
+    _printed_values: tuple[str, ...] = ()
+    _printed_attributes: tuple[str, ...] = ("padding", "value")
 
     def __init__(self, padding: int | Sequence[int], value: float | None) -> None:
         super().__init__(padding)
