@@ -25,8 +25,6 @@ def check_lr(lr: Any) -> None:
     check_numbers(lr=lr)
 
 
-_NO_OPTIONS = ("self", "params", "__class__")
-
 # Options that must be at least 0, and their names in messages.
 _NOT_NEGATIVE = {
     "lr": "learning rate",
@@ -41,13 +39,15 @@ _NOT_NEGATIVE = {
 }
 
 
-def options_of(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return an optimizer's options: of the arguments of its constructor, all but ``params``.
+def options_of(arguments: dict[str, Any], names: str) -> dict[str, Any]:
+    """Return an optimizer's options, checked.
 
     Parameters
     ----------
     arguments : dict
-        What ``locals()`` is in the constructor.
+        What ``locals()`` is in the optimizer's constructor.
+    names : str
+        Of the options, in the order in which PyTorch saves them, with spaces between.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def options_of(arguments: dict[str, Any]) -> dict[str, Any]:
     RuntimeError
         ``fused`` is set together with ``foreach`` or ``differentiable``, which PyTorch refuses.
     """
-    options = {name: arguments[name] for name in arguments if name not in _NO_OPTIONS}
+    options = {name: arguments[name] for name in names.split()}
     check_lr(options["lr"])
     for name, called in _NOT_NEGATIVE.items():
         if name in options:

@@ -41,6 +41,8 @@ class Adadelta(Composed):
     M. D. Zeiler, "ADADELTA: an adaptive learning rate method", arXiv 1212.5701, algorithm 1.
     """
 
+    _options = "lr rho eps weight_decay maximize capturable foreach differentiable"
+
     def __init__(
         self,
         params: Iterable,
@@ -54,7 +56,7 @@ class Adadelta(Composed):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        defaults = options_of(locals())
+        defaults = options_of(locals(), self._options)
         if rho > 1:
             raise ValueError(f"Invalid rho value: {rho}")
         super().__init__(params, defaults)

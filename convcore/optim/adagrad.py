@@ -45,6 +45,11 @@ class Adagrad(Composed):
 
     _later_options: ClassVar[dict[str, Any]] = {**Composed._later_options, "fused": None}
 
+    _options = (
+        "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize "
+        "differentiable fused"
+    )
+
     def __init__(
         self,
         params: Iterable,
@@ -59,7 +64,7 @@ class Adagrad(Composed):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        super().__init__(params, options_of(locals()))
+        super().__init__(params, options_of(locals(), self._options))
         for group in self.param_groups:  # the only optimizer with a state before its first step
             for parameter in group["params"]:
                 self.state[parameter] = self._start(parameter, group)

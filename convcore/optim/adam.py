@@ -74,6 +74,11 @@ class Adam(Fused):
         "fused": None,
     }
 
+    _options = (
+        "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused "
+        "decoupled_weight_decay"
+    )
+
     def __init__(
         self,
         params: Iterable,
@@ -90,7 +95,9 @@ class Adam(Fused):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        defaults = options_of(locals() | {"betas": checked_betas(betas, differentiable)})
+        defaults = options_of(
+            locals() | {"betas": checked_betas(betas, differentiable)}, self._options
+        )
         if foreach and not capturable:
             for name, option in {"lr": lr, "betas[0]": betas[0], "betas[1]": betas[1]}.items():
                 if isinstance(option, Tensor):

@@ -56,6 +56,8 @@ class LBFGS(Optimizer):
     the line search.
     """
 
+    _options = "lr max_iter max_eval tolerance_grad tolerance_change history_size line_search_fn"
+
     def __init__(
         self,
         params: Iterable,
@@ -68,7 +70,7 @@ class LBFGS(Optimizer):
         line_search_fn: str | None = None,
     ) -> None:
         max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
-        super().__init__(params, options_of(locals()))
+        super().__init__(params, options_of(locals(), self._options))
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
 

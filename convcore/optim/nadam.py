@@ -51,6 +51,11 @@ class NAdam(Composed):
         "decoupled_weight_decay": False,
     }
 
+    _options = (
+        "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize foreach "
+        "capturable differentiable"
+    )
+
     def __init__(
         self,
         params: Iterable,
@@ -66,7 +71,9 @@ class NAdam(Composed):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, options_of(locals() | {"betas": checked_betas(betas)}))
+        super().__init__(
+            params, options_of(locals() | {"betas": checked_betas(betas)}, self._options)
+        )
 
     def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
         first = {"step": counter(0.0), "mu_product": counter(1.0)}  # in PyTorch's order

@@ -53,6 +53,11 @@ class RAdam(Composed):
         "decoupled_weight_decay": False,
     }
 
+    _options = (
+        "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay "
+        "differentiable"
+    )
+
     def __init__(
         self,
         params: Iterable,
@@ -67,7 +72,9 @@ class RAdam(Composed):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, options_of(locals() | {"betas": checked_betas(betas)}))
+        super().__init__(
+            params, options_of(locals() | {"betas": checked_betas(betas)}, self._options)
+        )
 
     def _start(self, parameter: Tensor, options: dict[str, Any]) -> dict[str, Any]:
         return begin(parameter, "exp_avg", "exp_avg_sq")

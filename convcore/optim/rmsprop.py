@@ -66,6 +66,10 @@ class RMSprop(Fused):
         "capturable": False,
     }
 
+    _options = (
+        "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable"
+    )
+
     def __init__(
         self,
         params: Iterable,
@@ -80,7 +84,7 @@ class RMSprop(Fused):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, options_of(locals()))
+        super().__init__(params, options_of(locals(), self._options))
 
     def _plan(
         self, parameter: Tensor, state: dict[str, Any], options: dict[str, Any]

@@ -62,6 +62,8 @@ class SGD(Fused):
         "fused": False,
     }
 
+    _options = "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused"
+
     def __init__(
         self,
         params: Iterable,
@@ -76,7 +78,7 @@ class SGD(Fused):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        defaults = options_of(locals())
+        defaults = options_of(locals(), self._options)
         check_numbers(dampening=dampening)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
