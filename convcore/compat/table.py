@@ -2,7 +2,7 @@
 
     python -m convcore.compat.table
 
-The site has the page; docs/_ext/names_page.py writes it.
+The site has the page, which its build writes.
 """
 
 from __future__ import annotations
