@@ -1,4 +1,4 @@
-r"""Build convcore's kernels: every .pyx below convcore/kernels is an extension module.
+r"""Build convcore's kernels: every .pyx below convcore/engine is an extension module.
 
 `python setup.py build_ext --inplace` rebuilds what changed, and nothing else: a module, or a C file
 for one instruction set, is made again if the text of what it includes changed, or its flags; dates
@@ -58,14 +58,21 @@ BUILD = "build/" + "-".join(
     + ["thread"] * RACES
 )
 
-KERNELS = Path("convcore/kernels")
+ENGINE = Path("convcore/engine")
 # The microkernels in C, compiled once an instruction set. Cython writes its C under BUILD.
-MICROKERNELS = sorted(
-    path for path in KERNELS.rglob("*.c") if not path.with_suffix(".pyx").exists()
-)
+MICROKERNELS = sorted(path for path in ENGINE.rglob("*.c") if not path.with_suffix(".pyx").exists())
 # The C headers that Cython reads through CYTHON_VIEW, which is written at build time.
-DECLARED_HEADERS = ("conv/microkernels.h", "layers/pooling.h", "layers/microkernels.h")
-CYTHON_VIEW = KERNELS / "runtime" / "_microkernels.pxd"
+DECLARED_HEADERS = (
+    "conv/arguments.h",
+    *(f"conv/{n}/{n}.h" for n in ("winograd", "few_channels", "depthwise", "grouped", "indirect")),
+    *(
+        "conv/microkernels.h",
+        "conv/bfloat16/bfloat16.h",
+        "layers/pooling.h",
+        "layers/microkernels.h",
+    ),
+)
+CYTHON_VIEW = ENGINE / "runtime" / "_microkernels.pxd"
 # An instruction set that has more than the one before it for products in bfloat16 only.
 PAIRS = "avx512_bf16"
 # A C header in quotation marks, named by C or by Cython.
@@ -149,7 +156,7 @@ def openmp_candidates(compiler_type):
         return [(["/openmp"], [])]
     plain = (["-fopenmp"], ["-fopenmp"])
     if sys.platform.startswith("linux"):
-        # gcc's calls of libgomp end in convcore/kernels/runtime/team.h: the library is not needed.
+        # gcc's calls of libgomp end in convcore/engine/runtime/team.h: the library is not needed.
         plain = (["-fopenmp"], ["-Wl,--as-needed", "-fopenmp"])
     # Apple's clang has the pragmas, but neither the driver's flag nor the library.
     apple = (["-Xpreprocessor", "-fopenmp"], ["-lomp"])
@@ -270,7 +277,7 @@ def with_headers(sources):
         if path not in found:
             found.add(path)
             for name in HEADER.findall(path.read_text("utf-8")):
-                places = (path.parent / name, KERNELS / name)
+                places = (path.parent / name, ENGINE / name)
                 left += [Path(os.path.normpath(at)) for at in places if at.exists()][:1]
     return sorted(found)
 
@@ -309,7 +316,7 @@ def cython_view(header):
 
     Names lose their prefix: convcore_few_channels is FewChannels, CONVCORE_CLAMP is CLAMP.
     """
-    source = (KERNELS / header).read_text("utf-8")
+    source = (ENGINE / header).read_text("utf-8")
     source = re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
     macros = re.findall(r"^#define (CONVCORE_\w+) \d+$", source, re.MULTILINE)
     source = re.sub(r"^#(.*\\\n)*.*", "", source, flags=re.MULTILINE)
@@ -470,7 +477,7 @@ class BuildKernels(build_ext):
             source, isa = job
             options = {
                 "macros": [("CONVCORE_ISA", isa)],
-                "include_dirs": [str(KERNELS)],
+                "include_dirs": [str(ENGINE)],
                 "extra_postargs": compile_flags(self.compiler.compiler_type) + sets[isa],
             }
             folder = f"{self.build_temp}/{isa}"
@@ -496,7 +503,7 @@ class BuildKernels(build_ext):
     def copy_extensions_to_source(self):
         # A module of another kind of build may be newer than ours, or come first on import.
         for pattern in ("*.so", "*.pyd"):
-            for built in KERNELS.rglob(pattern):
+            for built in ENGINE.rglob(pattern):
                 built.unlink()
         super().copy_extensions_to_source()
 
@@ -519,7 +526,7 @@ def kernel(source):
         ".".join(source.with_suffix("").parts),
         [source.as_posix()],
         define_macros=macros,
-        include_dirs=[KERNELS.as_posix()],
+        include_dirs=[ENGINE.as_posix()],
         py_limited_api=LIMITED_API,
     )
 
@@ -527,7 +534,7 @@ def kernel(source):
 # Cython's worker processes import this file again where they are not forked.
 if __name__ == "__main__":
     setup(
-        ext_modules=[kernel(source) for source in sorted(KERNELS.rglob("*.pyx"))],
+        ext_modules=[kernel(source) for source in sorted(ENGINE.rglob("*.pyx"))],
         cmdclass={"build_ext": BuildKernels, "build_py": BuildPython},
         options={
             "build": {"build_base": BUILD},

@@ -31,8 +31,8 @@ from typing import Any
 
 from convcore.bench.layers import parse_layer
 from convcore.bench.measuring import geometric_mean
-from convcore.engine.conv.algorithms.problem import PASSES, PassPlan
 from convcore.engine.conv.plan import plan_conv
+from convcore.engine.conv.problem import PASSES, PassPlan
 
 # Of a region's start and end, as few items on two threads show; other machines' are alike.
 WAKE_SECONDS = 2e-6

@@ -32,7 +32,7 @@ from convcore.bench.layers import FORMATS, OPERANDS, PASSES, Layer, parse_layer,
 from convcore.bench.suites import SUITES, layers_of
 from convcore.engine import reference
 from convcore.engine.conv.algorithms import ALGORITHMS
-from convcore.engine.conv.algorithms.selection import selected
+from convcore.engine.conv.selection import selected
 from convcore.verify.cases import Case
 from convcore.verify.checks import MOST_EPS, _taken
 

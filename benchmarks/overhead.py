@@ -1,4 +1,4 @@
-"""Call overhead: the time of a tiny engine.conv_forward, 4 to 4 channels on 8 x 8."""
+"""Call overhead: the time of a tiny engine.conv2d, 4 to 4 channels on 8 x 8."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from convcore.bench.measuring import calibrate, sample
 
 x = np.random.default_rng(0).standard_normal((1, 4, 8, 8), dtype=np.float32)
 w = np.random.default_rng(1).standard_normal((4, 4, 3, 3), dtype=np.float32)
-call = lambda: engine.conv_forward(x, w, padding=1)
+call = lambda: engine.conv2d(x, w, padding=1)
 call()
 sampling = calibrate(call)
 # The least of many: what the call costs when nothing else runs.
@@ -28,7 +28,7 @@ def main() -> int:
     """Measure and print."""
     check = check_requested(__doc__)
     microseconds = 1e6 * float(run_child(_TIMED))
-    return conclude("engine.conv_forward, 4 channels on 8 x 8", microseconds, LIMIT, " us", check)
+    return conclude("engine.conv2d, 4 to 4 channels on 8 x 8", microseconds, LIMIT, " us", check)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ from convcore.backends import conv
 from convcore.bench.layers import Layer, parse_layer
 from convcore.engine import reference
 from convcore.engine.conv.plan import plan_conv
-from convcore.kernels.runtime import _isa
+from convcore.engine.runtime import _isa
 
 LAYERS = {
     "1x1 64-256 @56": "8,64,56,56,256,1",

@@ -1,7 +1,7 @@
 """Tuning of constants: layers timed with other values of one, in turn with its own.
 
     python benchmarks/sweep.py --constant winograd.BLOCK_BYTES --values 524288,2097152
-    python benchmarks/sweep.py --constant engine.layers.norm._LEAST_ITEM --values 16384,65536
+    python benchmarks/sweep.py --constant engine.layers.norm.norm._LEAST_ITEM --values 16384,65536
     python benchmarks/sweep.py --constant bfloat16.FEWEST_CHANNELS --values 16,32 --precision bf16
 
 A ratio is the time with the present value over that with another: above 1, the other is faster.
@@ -43,8 +43,8 @@ from convcore.bench.problem import draw_operands
 from convcore.bench.process import worker_environment
 from convcore.bench.suites import layers_of
 from convcore.engine import get_num_threads, set_num_threads
-from convcore.engine.conv.algorithms.selection import PRECISIONS, current, select
 from convcore.engine.conv.call import ConvCall
+from convcore.engine.conv.selection import PRECISIONS, current, select
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.cpus import cpu_limit
 
@@ -111,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         type=_constant,
         metavar="MODULE.NAME",
-        help="of convcore.engine.conv.algorithms, or of convcore",
+        help="of convcore.engine.conv, or of convcore",
     )
     parser.add_argument("--values", required=True, type=_numbers, metavar="V,...")
     parser.add_argument("--calls", default="", metavar="TEXT", help="those whose title has it")
@@ -143,10 +143,11 @@ def _numbers(text: str) -> list[Number]:
 
 
 def _constant(text: str) -> Constant:
-    """Return a constant from winograd.PART, engine.layers.norm._ROW or MODULE.DICT.key."""
+    """Return a constant from winograd.PART, engine.layers.norm.norm._ROW or MODULE.DICT.key."""
     found = re.fullmatch(r"([a-z0-9_.]+)\.(_?[A-Z][A-Z0-9_]*)(?:\.(\w+))?", text)
     path, name, key = found.groups() if found else (text, "", None)
-    module = _module(f"engine.conv.algorithms.{path}") or _module(path)
+    places = (f"engine.conv.{path}.plan", f"engine.conv.{path}", path)
+    module = next(filter(None, map(_module, places)), None)
     if module is None:
         raise argparse.ArgumentTypeError(f"{path!r} is no file of the algorithms, nor of convcore")
     if key:
@@ -174,7 +175,9 @@ def _holders(module: ModuleType, name: str) -> Iterator[ModuleType]:
 
 
 def _modules(prefix: str) -> list[ModuleType]:
-    return [module for name, module in list(sys.modules.items()) if name.startswith(prefix)]
+    """Return the modules in Python below a name."""
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith(prefix)]
+    return [module for module in modules if (module.__file__ or "").endswith(".py")]
 
 
 def _imports(module: ModuleType) -> Iterator[tuple[str | None, str]]:

@@ -30,7 +30,7 @@ SPIN = """if True:
     import json, statistics, sys, time
     import convcore as torch
     from convcore import models, nn
-    from convcore.kernels.runtime import _threads
+    from convcore.engine.runtime import _threads
 
     _threads.set_spin(*json.loads(sys.argv[1]))
 

@@ -11,8 +11,7 @@ PyTorch's names on NumPy arrays.  Start here:
 Tensors and layers are here, plain ndarrays in `convcore.engine`.  A room imports only from rooms
 below it (tests/test_layering.py); from the bottom up:
 
-    kernels/        compiled kernels (Cython and C): conv/, layers/, runtime/
-    engine/         ndarray in, ndarray out: geometry.py, conv/ (API, algorithms), layers/, runtime/
+    engine/         ndarray in, ndarray out, in Python, Cython and C: conv/, layers/, runtime/
     _tensor/ random/        tensors, their creation, dtypes; random numbers
     autograd/       graph, backward pass, hooks; knows no arithmetic
     functions/      differentiable functions on tensors; plumbing in functions/_support/
@@ -28,7 +27,7 @@ below it (tests/test_layering.py); from the bottom up:
     cli/            the command `convcore`
 
 Memory formats: shapes are always logical NCHW.  Memory is contiguous (NCHW) or channels_last
-(NHWC), decided by the strides; names in kernels/ and engine/ end in _nchw or _nhwc.  A
+(NHWC), decided by the strides; names in engine/ end in _nchw or _nhwc.  A
 convolution's output is channels_last if its input or weight is; other operations keep the format.
 
 Threads and bits: a call runs in parallel regions with BLAS on one thread in them.  Blocks
@@ -243,7 +242,7 @@ class _Missing:
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> None:
-        if name.startswith("convcore.") and not name.startswith("convcore.kernels."):
+        if name.startswith("convcore.") and not name.startswith("convcore.engine."):
             importlib.import_module("convcore._errors.names").refuse_module(name)
 
 

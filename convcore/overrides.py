@@ -20,9 +20,9 @@ from typing import Any
 from convcore import _tensor
 from convcore._errors.calls import hint_call
 from convcore._tensor import Tensor
+from convcore.engine.runtime._restoring import Ending, Restoring
 from convcore.engine.runtime.locks import process_lock
-from convcore.kernels.runtime._restoring import Ending, Restoring
-from convcore.kernels.runtime.restoring import Calls, restoring
+from convcore.engine.runtime.restoring import Calls, restoring
 
 __all__ = [
     "TorchFunctionMode",

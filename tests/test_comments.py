@@ -211,8 +211,8 @@ def test_every_exemption_is_needed(checkout_faults):
 TREE = {
     "convcore/engine/conv.py": "LEAST = 4\ndef forward(x): return x.size + LEAST\n",
     "convcore/engine/net.py": "class Net:\n    depth: int = 3\n    def f(self): self.width = 2\n",
-    "convcore/kernels/conv/_conv.pyx": "cdef int taps(int most): return most\n",
-    "convcore/kernels/conv/loop.h": "#include <math.h>\n#define LANES 8\n",
+    "convcore/engine/deep/_conv.pyx": "cdef int taps(int most): return most\n",
+    "convcore/engine/deep/loop.h": "#include <math.h>\n#define LANES 8\n",
     "README.md": "",
 }
 
@@ -251,7 +251,7 @@ def test_word_of_one_files_code_is_not_known_in_another():
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("convcore/a.py", '"""As engine/conv.py, conv.py and kernels/conv have it; `engine`."""'),
+        ("convcore/a.py", '"""As engine/conv.py, conv.py and engine/deep have it; `engine`."""'),
         ("convcore/a.py", "x = 1  # `forward()`, `Net.width`, `Net.depth`, `LEAST`, `x`"),
         ("convcore/a.py", "x = 1  # `np.einsum`, `ValueError`, `copy.deepcopy`, ``None``"),
         ("convcore/a.py", "x = 1  # `x + y`, `pip install that`, and/or, forward/backward"),
@@ -262,6 +262,6 @@ def test_word_of_one_files_code_is_not_known_in_another():
     ],
 )
 def test_what_is_there_passes(path, text):
-    tree = {**TREE, "convcore/kernels/conv/_conv.pyx": "cdef int taps(int most): return most"}
+    tree = {**TREE, "convcore/engine/deep/_conv.pyx": "cdef int taps(int most): return most"}
     tree["convcore/b.py"] = "import numpy as np"
     assert list(faults({**tree, path: text})) == []

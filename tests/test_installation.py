@@ -61,7 +61,7 @@ def test_kernels_of_older_sources_say_what_to_do(lacking, asked, run_child):
     import sys, types
     import convcore
     from convcore.cli import main  # which loads no kernels
-    name = "convcore.kernels.runtime.{lacking}"
+    name = "convcore.engine.runtime.{lacking}"
     sys.modules[name] = types.ModuleType(name)  # as it was before anything was put into it
     try:
         {asked}

@@ -19,7 +19,6 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 # From the ground up. A room is a string; where several files make one room, they share the string.
 FLOORS = (
     ("_forks", "_pyinstaller"),
-    ("kernels",),
     ("engine",),
     ("_tensor _errors random",),
     ("autograd",),
@@ -48,9 +47,8 @@ FLOOR_AND_ROOM = {
 
 # Inside a room, from the ground up; what is not named stands on top.
 INNER = {
-    "kernels": ("runtime", "conv layers"),
     "engine": (
-        *("integers", "geometry", "runtime", "conv layers reference"),
+        *("integers", "geometry", "runtime", "layers reference", "conv"),
         *("matmul_bfloat16", "matmul"),
     ),
     "functions": ("_support",),
@@ -219,15 +217,15 @@ def foreign_products(path: str, text: str) -> Iterator[str]:
 
 def second_blas(path: str, text: str) -> Iterator[str]:
     """One file touches BLAS."""
-    if path != "kernels/runtime/_gemm.pyx":
+    if path != "engine/runtime/_gemm.pyx":
         for line, module in imports(path, text):
             if "cython_blas" in module or (module == "scipy.linalg" and "cython_blas" in text):
-                yield f"{path}:{line} imports {module}: BLAS is kernels/runtime/_gemm.pyx's"
+                yield f"{path}:{line} imports {module}: BLAS is engine/runtime/_gemm.pyx's"
 
 
 def scattered_openmp(path: str, text: str) -> Iterator[str]:
     """Threads start in .pyx files alone; what those include or cimport is serial."""
-    if path == "kernels/runtime/team.h":  # has the functions that gcc makes of a prange
+    if path == "engine/runtime/team.h":  # has the functions that gcc makes of a prange
         return
     words = r"\bprange\b|\bcython\.parallel\b|\bopenmp\b|#\s*pragma\s+omp\b|\bomp\.h\b"
     if path.endswith((".pxd", ".c", ".h")):
@@ -242,7 +240,7 @@ def scattered_openmp(path: str, text: str) -> Iterator[str]:
 
 
 def joined_loops(path: str, text: str) -> Iterator[str]:
-    """A prange is one parallel region on the pool of kernels/runtime/team.h, which says why."""
+    """A prange is one parallel region on the pool of engine/runtime/team.h, which says why."""
     if not path.endswith(".pyx"):
         return
     code = without_prose(text)
@@ -287,7 +285,7 @@ OWN_CONTEXTS = (
     *("serialization/replacing.py", "serialization/load.py", "inspection/watching/stream.py"),
     *("inspection/attribution/_batches.py", "bench/process.py", "bench/busy.py"),
     *("compat/inert.py", "compat/torch/hub.py", "compat/torch/utils/_python_dispatch.py"),
-    *("kernels/runtime/_scipy_blas.py", "compat/door.py"),
+    *("engine/runtime/_scipy_blas.py", "compat/door.py"),
 )
 
 
@@ -372,16 +370,16 @@ def test_package_has_sources_to_check():
         (upward_imports, "_errors/names.py", "importlib.import_module('convcore.compat.errors')"),
         (upward_imports, "_tensor/dtypes.py", "import_module(f'convcore.functions.{name}')"),
         (upward_imports, "cli/__init__.py", "from convcore import __main__"),
-        (upward_imports, "kernels/conv/_im2col.pyx", "from convcore.engine import plan"),
-        (upward_imports, "kernels/conv/_im2col.pyx", "    from ...engine import plan"),
-        (upward_imports, "kernels/conv/_im2col.pyx", "cimport convcore.functions.conv as conv"),
-        (upward_imports, "kernels/conv/_im2col.pxd", "from ... cimport engine"),
+        (upward_imports, "engine/conv/_im2col.pyx", "from convcore.nn import plan"),
+        (upward_imports, "engine/conv/_im2col.pyx", "    from ...nn import plan"),
+        (upward_imports, "engine/conv/_im2col.pyx", "cimport convcore.functions.conv as conv"),
+        (upward_imports, "engine/conv/_im2col.pxd", "from ... cimport nn"),
         (
             upward_imports_inside,
-            "kernels/runtime/_gemm.pyx",
-            "from convcore.kernels.conv cimport _im2col",
+            "engine/runtime/_gemm.pyx",
+            "from convcore.engine.conv cimport _im2col",
         ),
-        (upward_imports_inside, "kernels/layers/_reduce.pyx", "from ..conv._blocks cimport Blocks"),
+        (upward_imports_inside, "engine/layers/_reduce.pyx", "from ..conv._blocks cimport Blocks"),
         (
             upward_imports_inside,
             "engine/runtime/memory.py",
@@ -389,7 +387,7 @@ def test_package_has_sources_to_check():
         ),
         (
             upward_imports_inside,
-            "engine/layers/norm.py",
+            "engine/layers/norm/norm.py",
             "from convcore.engine.conv.plan import Plan",
         ),
         (upward_imports_inside, "engine/geometry.py", "import convcore.engine.runtime.checks"),
@@ -405,19 +403,19 @@ def test_package_has_sources_to_check():
         (foreign_products, "demo/photo.py", "from numpy import tensordot as t"),
         (foreign_products, "bench/worker.py", "np.matmul(a, b)"),
         (foreign_products, "engine/numpy_face.py", "np.matmul(a, b)"),
-        (foreign_products, "kernels/conv/_im2col.pyx", "y = np.tensordot(a, b)"),
-        (second_blas, "kernels/conv/_im2col.pyx", "from scipy.linalg.cython_blas cimport sgemm"),
-        (second_blas, "kernels/conv/_im2col.pyx", "cimport scipy.linalg.cython_blas as blas"),
-        (second_blas, "kernels/conv/_im2col.pxd", "from scipy.linalg cimport cython_blas"),
+        (foreign_products, "engine/conv/_im2col.pyx", "y = np.tensordot(a, b)"),
+        (second_blas, "engine/conv/_im2col.pyx", "from scipy.linalg.cython_blas cimport sgemm"),
+        (second_blas, "engine/conv/_im2col.pyx", "cimport scipy.linalg.cython_blas as blas"),
+        (second_blas, "engine/conv/_im2col.pxd", "from scipy.linalg cimport cython_blas"),
         (second_blas, "engine/runtime/threads.py", "import scipy.linalg.cython_blas"),
-        (scattered_openmp, "kernels/conv/_im2col.pxd", "from cython.parallel cimport prange"),
-        (scattered_openmp, "kernels/conv/_im2col.pxd", "cimport openmp"),
-        (scattered_openmp, "kernels/conv/microkernels.c", "#pragma omp parallel for"),
-        (scattered_openmp, "kernels/conv/winograd.h", "#include <omp.h>"),
+        (scattered_openmp, "engine/conv/_im2col.pxd", "from cython.parallel cimport prange"),
+        (scattered_openmp, "engine/conv/_im2col.pxd", "cimport openmp"),
+        (scattered_openmp, "engine/conv/microkernels.c", "#pragma omp parallel for"),
+        (scattered_openmp, "engine/conv/winograd/winograd.h", "#include <omp.h>"),
         (scattered_openmp, "engine/conv/passes.py", "from cython.parallel import prange"),
-        (joined_loops, "kernels/conv/_a.pyx", "\nuse_team()\nwith nogil, parallel(num_threads=2):"),
-        (joined_loops, "kernels/conv/_a.pyx", "\nuse_team()\nfor i in prange(f(n), nogil=True):"),
-        (joined_loops, "kernels/conv/_a.pyx", "for i in prange(f(n), num_threads=2):"),
+        (joined_loops, "engine/conv/_a.pyx", "\nuse_team()\nwith nogil, parallel(num_threads=2):"),
+        (joined_loops, "engine/conv/_a.pyx", "\nuse_team()\nfor i in prange(f(n), nogil=True):"),
+        (joined_loops, "engine/conv/_a.pyx", "for i in prange(f(n), num_threads=2):"),
         (interruptible_contexts, "optim/sgd.py", "class A:\n  def __exit__(self, *e): pass"),
         (interruptible_contexts, "optim/sgd.py", "@contextlib.contextmanager\ndef a(): yield"),
         (interruptible_contexts, "optim/sgd.py", "@contextmanager\ndef a(): yield"),
@@ -440,10 +438,10 @@ def test_rule_finds_the_fault(rule, path, text):
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("engine/conv/passes.py", "from convcore.kernels import conv\nfrom . import plan"),
+        ("engine/conv/passes.py", "from convcore.engine import conv\nfrom . import plan"),
         (
             "engine/conv/passes.py",
-            "from ..geometry import Axis\nfrom ...kernels.conv._winograd import forward",
+            "from ..geometry import Axis\nfrom .winograd._winograd import forward",
         ),
         ("engine/conv/passes.py", "y = engine.matmul(a, b)\n@cache\ndef f(): pass"),
         ("_tensor/tensor.py", "from convcore import random\nfrom .dtypes import float32"),
@@ -452,13 +450,13 @@ def test_rule_finds_the_fault(rule, path, text):
         ("bench/worker.py", "env = os.environ.copy()\nenv['A'] = '1'\nenv.pop('B', None)"),
         ("engine/reference.py", "from convcore.engine.geometry import Axis\ny = np.einsum(s, a)"),
         (
-            "kernels/conv/_im2col.pyx",
+            "engine/conv/_im2col.pyx",
             "from cython.parallel cimport prange\nfrom ..runtime._gemm cimport gemm\n"
             "use_team()\nfor i in prange(f(n), schedule='static', num_threads=m):",
         ),
-        ("kernels/conv/_im2col.pyx", '"""import convcore.nn\nfrom convcore.cli import main"""'),
-        ("kernels/conv/_im2col.pxd", "# prange stays out of here, as does cython_blas"),
-        ("kernels/runtime/_gemm.pyx", "cimport scipy.linalg.cython_blas as blas"),
+        ("engine/conv/_im2col.pyx", '"""import convcore.nn\nfrom convcore.cli import main"""'),
+        ("engine/conv/_im2col.pxd", "# prange stays out of here, as does cython_blas"),
+        ("engine/runtime/_gemm.pyx", "cimport scipy.linalg.cython_blas as blas"),
         ("__main__.py", "from convcore.cli import main"),
     ],
 )

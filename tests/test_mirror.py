@@ -1,7 +1,9 @@
 """A subject has the same name everywhere: each module of two rooms has the test file of its name.
 
 `functions/_support/axes.py` is tested in `tests/functions/_support/test_axes.py`, `_bind.py` in
-`tests/functions/test_bind.py`.
+`tests/functions/test_bind.py`.  The folders of engine/conv/ are algorithms: `winograd/plan.py` is
+tested in `tests/engine/conv/algorithms/test_winograd.py`, `winograd/tiles.py` in
+test_winograd_tiles.py.  The tests of engine/layers/ lie side by side.
 """
 
 from __future__ import annotations
@@ -22,10 +24,18 @@ def modules(room: str) -> list[str]:
     return [file.relative_to(PACKAGE).as_posix() for file in found if file.stem != "__init__"]
 
 
-def home_of(module: str) -> Path:
-    """Return where a module's tests are."""
-    file = Path(module)
-    return TESTS / file.parent / f"test_{file.stem.removeprefix('_')}.py"
+def homes_of(module: str) -> list[Path]:
+    """Return where a module's tests may be."""
+    *folders, stem = Path(module).with_suffix("").parts
+    stem = stem.removeprefix("_")
+    home = TESTS.joinpath(*folders)
+    match folders:
+        case ["engine", "conv", algorithm]:
+            stem = algorithm if stem == "plan" else f"{algorithm}_{stem}"
+            home = home.parent / "algorithms"
+        case ["engine", "layers", _]:
+            home = home.parent
+    return [home / f"test_{stem}.py", home / "algorithms" / f"test_{stem}.py"]
 
 
 def has_tests(file: Path) -> bool:
@@ -35,12 +45,12 @@ def has_tests(file: Path) -> bool:
 
 @pytest.mark.parametrize("room", ["engine", "functions"])
 def test_each_module_has_the_test_file_of_its_name(room):
-    missing = {module for module in modules(room) if not has_tests(home_of(module))}
+    missing = {m for m in modules(room) if not any(map(has_tests, homes_of(m)))}
     assert not missing
 
 
 def test_a_file_without_tests_is_missed(tmp_path):
-    assert home_of("functions/_bind.py") == TESTS / "functions" / "test_bind.py"
+    assert homes_of("functions/_bind.py")[0] == TESTS / "functions" / "test_bind.py"
     file = tmp_path / "test_module.py"
     assert not has_tests(file)
     file.write_text('"""Tests of a module."""\n', encoding="utf-8")

@@ -18,7 +18,7 @@ GOOD = [
     "convcore/__init__.py",
     "convcore/py.typed",
     "convcore/_tensor/tensor.pyi",
-    "convcore/kernels/_gemm.abi3.so",
+    "convcore/engine/_gemm.abi3.so",
     "convcore-0.1.0.dist-info/licenses/LICENSE",
 ]
 
@@ -81,11 +81,11 @@ def test_contents_that_lack_a_file_are_found(inspector, missing):
 @pytest.mark.parametrize(
     "extra",
     [
-        "convcore/kernels/_gemm.c",
-        "convcore/kernels/runtime/_gemm.pyx",
+        "convcore/engine/_gemm.c",
+        "convcore/engine/runtime/_gemm.pyx",
         "convcore/tests/test_conv.py",
         "tests/test_conv.py",
-        "convcore/kernels/_conv.cpython-311-x86_64-linux-gnu.so",
+        "convcore/engine/_conv.cpython-311-x86_64-linux-gnu.so",
     ],
 )
 def test_contents_with_a_file_too_many_are_found(inspector, extra):

@@ -19,8 +19,7 @@ import threadpoolctl
 import convcore
 from convcore import engine, nn
 from convcore.engine import reference
-from convcore.engine.runtime import threads
-from convcore.kernels.runtime import _isa
+from convcore.engine.runtime import _isa, threads
 
 # Pointwise, Winograd, a stem, dilated, grouped, depthwise: the shapes of x and w, and options.
 LAYERS = (

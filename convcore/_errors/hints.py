@@ -7,6 +7,7 @@ given, and returns '' where it has none.
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -442,10 +443,10 @@ def stale_kernels(error: Exception) -> ImportError | None:
     """Return the error where compiled modules are older than the Python files beside them."""
     text = str(error)
     asked = isinstance(error, ImportError) or text.startswith("module ") or "signature" in text
-    if not asked or "convcore.kernels." not in text:
+    if not asked or not re.search(r"convcore\.engine\.(\w+\.)*_\w", text):
         return None
     return ImportError(
-        f"the compiled modules in {Path(__file__).parents[1] / 'kernels'} were built from other "
+        f"the compiled modules in {Path(__file__).parents[1] / 'engine'} were built from other "
         "sources than lie there now: run 'python setup.py build_ext --inplace' in the source tree, "
         "or install convcore again"
     )

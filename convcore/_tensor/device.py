@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from convcore._errors import hinted, hints
-from convcore.kernels.runtime._restoring import Restoring
+from convcore.engine.runtime._restoring import Restoring
 
 __all__ = ["device", "get_default_device", "set_default_device"]
 

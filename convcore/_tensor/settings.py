@@ -9,7 +9,7 @@ import numpy as np
 from convcore._errors.calls import hinting
 from convcore._tensor import dtypes
 from convcore._tensor.dtype_names import from_legacy_name
-from convcore.engine.conv.algorithms.selection import current, select
+from convcore.engine.conv.selection import current, select
 
 __all__ = [
     "are_deterministic_algorithms_enabled",

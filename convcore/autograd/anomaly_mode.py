@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore.kernels.runtime._restoring import Restoring
+from convcore.engine.runtime._restoring import Restoring
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 

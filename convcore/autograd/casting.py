@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from convcore._tensor import dtypes
-from convcore.kernels.runtime._restoring import Restoring
-from convcore.kernels.runtime._swapping import SwappedCode
+from convcore.engine.runtime._restoring import Restoring
+from convcore.engine.runtime._swapping import SwappedCode
 
 # For each device type of PyTorch's that has a default of its own.
 _DEFAULTS: Mapping[str, Any] = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from convcore._tensor import recording
-from convcore.kernels.runtime._restoring import Restoring, undo
+from convcore.engine.runtime._restoring import Restoring, undo
 
 __all__ = [
     "enable_grad",

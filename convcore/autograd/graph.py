@@ -10,7 +10,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.hooks import register_multi_grad_hook
 from convcore.autograd.node import GradientEdge, Node, edge
 from convcore.autograd.saved import saved_tensors_hooks
-from convcore.kernels.runtime.restoring import Calls, restoring
+from convcore.engine.runtime.restoring import Calls, restoring
 
 __all__ = [
     "GradientEdge",

@@ -12,9 +12,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from convcore.engine.runtime._restoring import Restoring
 from convcore.engine.runtime.locks import process_lock
-from convcore.kernels.runtime._restoring import Restoring
-from convcore.kernels.runtime.restoring import Calls
+from convcore.engine.runtime.restoring import Calls
 
 __all__ = ["RemovableHandle", "unserializable_hook"]
 

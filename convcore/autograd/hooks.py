@@ -15,9 +15,9 @@ from convcore.autograd import grad_mode
 from convcore.autograd.handle import RemovableHandle, add_hook
 from convcore.autograd.leaf import leaf_of
 from convcore.autograd.node import accumulator
+from convcore.engine.runtime._restoring import Restoring
 from convcore.engine.runtime.locks import process_lock
-from convcore.kernels.runtime._restoring import Restoring
-from convcore.kernels.runtime.restoring import Calls
+from convcore.engine.runtime.restoring import Calls
 
 
 def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:

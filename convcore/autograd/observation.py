@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from convcore.kernels.runtime.restoring import Calls, restoring
+from convcore.engine.runtime.restoring import Calls, restoring
 
 # Thread -> callback. It is nearly always empty, and then `record` need not ask further.
 observers: dict[int, Callable[[Any, tuple, Any], None]] = {}

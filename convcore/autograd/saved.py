@@ -19,7 +19,7 @@ from convcore._tensor.dtype_names import scalar_name
 from convcore._tensor.recording import Unversioned
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.leaf import leaf_of
-from convcore.kernels.runtime._restoring import Restoring
+from convcore.engine.runtime._restoring import Restoring
 
 _FREED_MESSAGE = (
     "Trying to backward through the graph a second time (or directly access saved tensors after "

@@ -22,7 +22,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import AccumulateGrad, Edge, Node, edge, record
 from convcore.autograd.saved import leave_hooks
 from convcore.autograd.views import check_writable
-from convcore.engine.layers import elementwise
+from convcore.engine.layers.elementwise import elementwise
 from convcore.engine.runtime.locks import process_lock
 
 # The differentiable sum of two tensors.  functions/_bind.py, which knows arithmetic, sets it.

@@ -19,7 +19,7 @@ from convcore._errors import hinted, nearest
 from convcore._errors import names as _names
 from convcore.backends import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp
 from convcore.engine.conv.algorithms import NAMES
-from convcore.engine.conv.algorithms.selection import current, select, selected
+from convcore.engine.conv.selection import current, select, selected
 
 __all__ = ["conv", "cpu", "cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "openmp"]
 

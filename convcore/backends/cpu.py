@@ -1,6 +1,6 @@
 """The processor's instruction set, as the kernels use it."""
 
-from convcore.kernels.runtime import _isa
+from convcore.engine.runtime import _isa
 
 __all__ = ["get_cpu_capability"]
 

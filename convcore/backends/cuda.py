@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from convcore.backends._switches import absent as is_built
-from convcore.kernels.runtime.restoring import Calls, restoring
+from convcore.engine.runtime.restoring import Calls, restoring
 
 __all__ = ["is_built", "matmul", "sdp_kernel"]
 

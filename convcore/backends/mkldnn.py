@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from convcore.backends._switches import absent as is_available
 from convcore.backends._switches import flags_of
-from convcore.engine.conv.algorithms.selection import current, select
+from convcore.engine.conv.selection import current, select
 
 __all__ = ["conv", "flags", "is_available", "matmul", "rnn"]
 

@@ -71,8 +71,7 @@ def _facts() -> Iterator[tuple[str, str]]:
     import scipy
 
     import convcore
-    from convcore.engine.runtime import cpus, memory, threads
-    from convcore.kernels.runtime import _isa
+    from convcore.engine.runtime import _isa, cpus, memory, threads
 
     blas = threads.blas()
     openmp, own_pool, stable, compiler = threads.build()

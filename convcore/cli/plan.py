@@ -55,7 +55,7 @@ def add_command(commands: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan."""
-    from convcore.engine.conv.algorithms.selection import selected
+    from convcore.engine.conv.selection import selected
 
     asked = {name: getattr(arguments, name) for name in ("strict", "algorithm", "precision")}
     try:
@@ -73,7 +73,7 @@ def describe(layer: Layer, dtype: str, memory_format: str) -> str:
     import numpy as np
 
     from convcore.engine.conv.plan import plan_conv
-    from convcore.kernels.runtime import _isa
+    from convcore.engine.runtime import _isa
 
     plan = plan_conv(layer.geometry, np.dtype(dtype), memory_format == "channels_last")
     lines = [*_geometry_lines(layer, dtype, memory_format), f"  instructions  {_isa.name()}"]
@@ -120,14 +120,14 @@ def _products(plan: PassPlan, geometry: Geometry) -> str:
 
 
 def _scratch(plan: PassPlan) -> str:
-    from convcore.engine.conv.algorithms.blocks import SCRATCH_BYTES
+    from convcore.engine.conv.blocks import SCRATCH_BYTES
 
     return f"{_bytes(plan.scratch_bytes)} a thread, of {_bytes(SCRATCH_BYTES)} allowed"
 
 
 def _shared(plan: PassPlan, geometry: Geometry) -> str:
     """Return the bytes of memory that threads share, its content and its bound."""
-    from convcore.engine.conv.algorithms import blocks, problem
+    from convcore.engine.conv import blocks, problem
 
     if not plan.shared:
         return "0 B"

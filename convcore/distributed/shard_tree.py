@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from convcore.distributed.group import ProcessGroup
-from convcore.engine.layers import elementwise
+from convcore.engine.layers.elementwise import elementwise
 
 Node = tuple[int, int]  # the shards from the first number up to the second
 Arrays = list[np.ndarray | None]  # None is a sum of nothing

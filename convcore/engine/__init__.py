@@ -1,10 +1,13 @@
 """Convolutions and layers on NumPy arrays: ndarrays in, ndarrays out, no tensors, no graph.
 
-- conv/: the three passes of a convolution, their plans, algorithms and calls
+- conv/: the three passes of a convolution, their plans and calls, and a folder an algorithm
 - layers/: pooling, normalisation, activations, padding, interpolation, optimizers
-- runtime/: threads, memory, memory formats, checks of arguments
+- runtime/: threads, memory, memory formats, instruction sets, BLAS, checks of arguments
 - matmul.py: products of matrices; matmul_bfloat16.py: in bfloat16, where that is allowed
 - reference.py: the slow, obvious oracle that all of it is tested against
+
+A subject's Python, its compiled kernel (.pyx) and the kernel's inner loops in C (microkernels,
+compiled once an instruction set) lie side by side.  Headers are included by their path from here.
 
 Memory formats.  Shapes are always (N, C, *sizes).  Memory is contiguous (NCHW) or channels_last
 (NHWC), as the strides tell; a result is channels_last if one of its operands is.  Each format has
@@ -18,6 +21,16 @@ Plans.  Geometry, dtype and memory format decide the algorithm of each pass and 
 `plan_conv` tells them, `convcore.backends.conv` forces or forbids algorithms.
 """
 
+# First, for it says what to do where the kernels are not built.
+import convcore.engine.runtime  # noqa: F401
+from convcore.engine.conv.conv_nd import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
 from convcore.engine.conv.passes import (
     conv_bias_grad,
     conv_forward,
@@ -30,16 +43,16 @@ from convcore.engine.conv.plan import Plan, plan_conv
 from convcore.engine.conv.prepacked import PrepackedConvolution
 from convcore.engine.conv.shaping import dilate, rotate180, unpad, zero_pad
 from convcore.engine.geometry import Axis, Geometry, make_geometry
-from convcore.engine.layers.avg_pooling import (
+from convcore.engine.layers.interpolation.interpolation import interpolate, interpolate_grad
+from convcore.engine.layers.padding import pad, pad_grad
+from convcore.engine.layers.pooling.avg_pooling import (
     adaptive_avg_pool,
     adaptive_avg_pool_grad,
     avg_pool,
     avg_pool_grad,
 )
-from convcore.engine.layers.interpolation import interpolate, interpolate_grad
-from convcore.engine.layers.max_pooling import adaptive_max_pool, max_pool
-from convcore.engine.layers.max_unpooling import gather_pixels, place_pixels, scatter_pixels
-from convcore.engine.layers.padding import pad, pad_grad
+from convcore.engine.layers.pooling.max_pooling import adaptive_max_pool, max_pool
+from convcore.engine.layers.pooling.max_unpooling import gather_pixels, place_pixels, scatter_pixels
 from convcore.engine.matmul import matmul
 from convcore.engine.runtime.memory import (
     empty_cache,
@@ -61,10 +74,16 @@ __all__ = [
     "avg_pool",
     "avg_pool_grad",
     "col2im",
+    "conv1d",
+    "conv2d",
+    "conv3d",
     "conv_bias_grad",
     "conv_forward",
     "conv_input_grad",
     "conv_transpose",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "conv_weight_grad",
     "dilate",
     "empty_cache",

@@ -14,8 +14,8 @@ import numpy as np
 
 from convcore.engine.matmul_bfloat16 import allowed, matmul_bfloat16
 from convcore.engine.runtime import memory
+from convcore.engine.runtime._matmul import MatmulKernel
 from convcore.engine.runtime.checks import Array, checked_array, whole_elements
-from convcore.kernels.runtime._matmul import MatmulKernel
 
 # Sides of a tile of C: wide enough for gemm's own blocking, small enough to keep two cores busy on
 # a 512 x 512 product.

@@ -2,7 +2,7 @@
 
 A matrix product is a convolution of one tap: rows are pixels, and columns channels.  It is taken
 where ``fp32_precision`` of products of matrices is "bf16" (`convcore.backends.mkldnn.matmul`), and
-where engine/conv/algorithms/bfloat16.py is faster than BLAS.
+where engine/conv/bfloat16/plan.py is faster than BLAS.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.conv.algorithms.problem import FORWARD, WEIGHT_GRAD
-from convcore.engine.conv.algorithms.selection import current, selected
 from convcore.engine.conv.call import run
+from convcore.engine.conv.problem import FORWARD, WEIGHT_GRAD
+from convcore.engine.conv.selection import current, selected
+from convcore.engine.runtime import _isa
 from convcore.engine.runtime.checks import Array
-from convcore.kernels.runtime import _isa
 
 # Below so many multiply-adds, or in so narrow matrices, BLAS is as fast: few rows by a large matrix
 # wait for memory, and rounding it takes longer than they do.  To try others, where the

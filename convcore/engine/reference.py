@@ -2,8 +2,8 @@
 
 Two levels, each simple enough to be believed by reading it:
 
-- the passes and im2col/col2im loop over kernel taps.  One tap is a strided slice of the zero-padded
-  input and a matrix product over channels, so a real layer takes a second or so;
+- the passes, im2col and col2im loop over kernel taps.  One tap is a strided slice of the
+  zero-padded input and a matrix product over channels, so a real layer takes a second or so;
 - the ``loop_*`` passes loop over every single product of the sum, `terms`, for tiny shapes.
 
 Pools loop over the pixels of every window, `pool_windows` and `adaptive_windows`, and pads over the

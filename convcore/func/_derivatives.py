@@ -11,9 +11,9 @@ from convcore._tensor import Tensor
 from convcore._tensor.creation import zeros_like
 from convcore.autograd.grad_mode import enable_grad, is_grad_enabled
 from convcore.autograd.node import AccumulateGrad
+from convcore.engine.runtime._restoring import Restoring
+from convcore.engine.runtime.restoring import Calls
 from convcore.func._trees import filled, leaves, mapped
-from convcore.kernels.runtime._restoring import Restoring
-from convcore.kernels.runtime.restoring import Calls
 
 Argnums = int | tuple[int, ...]
 

@@ -17,7 +17,7 @@ from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, needs_history, record
-from convcore.engine.layers import elementwise
+from convcore.engine.layers.elementwise import elementwise
 from convcore.engine.runtime.storages import may_overlap
 from convcore.functions._support.arguments import check_arguments, check_kind, check_tensor, number
 from convcore.functions._support.axes import wrap_dim

@@ -26,7 +26,7 @@ from convcore._tensor.meta import MetaArray, NoValuesError, check_together, meta
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, needs_history, record
 from convcore.autograd.views import check_apart, check_fits, check_writable, inplace
-from convcore.engine.layers import elementwise
+from convcore.engine.layers.elementwise import elementwise
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.dispatch import dispatch_pair, of_each
 from convcore.functions._support.errstate import ignore_errstate

@@ -13,7 +13,7 @@ from convcore._tensor.creation.arguments import checked_int
 from convcore._tensor.dtypes import FLOATING
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
-from convcore.engine.layers import nll
+from convcore.engine.layers.softmax import nll
 from convcore.functions._support.arguments import (
     check_arguments,
     check_kind,

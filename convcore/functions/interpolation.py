@@ -13,8 +13,8 @@ import numpy as np
 from convcore import engine
 from convcore._tensor import Tensor, wrap
 from convcore.engine.geometry import is_sequence
-from convcore.engine.layers.byte_interpolation import interpolate_bytes
-from convcore.engine.layers.interpolation import interpolate_maps
+from convcore.engine.layers.interpolation.byte_interpolation import interpolate_bytes
+from convcore.engine.layers.interpolation.interpolation import interpolate_maps
 from convcore.engine.runtime import layout
 from convcore.functions._support.arguments import check_kind, check_tensor, computed
 from convcore.functions._support.kept import kept

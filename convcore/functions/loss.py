@@ -16,7 +16,7 @@ from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.autograd.views import check_fits
-from convcore.engine.layers import elementwise
+from convcore.engine.layers.elementwise import elementwise
 from convcore.functions._support.arguments import (
     check_arguments,
     check_kind,

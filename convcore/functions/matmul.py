@@ -22,7 +22,7 @@ from convcore.autograd.casting import here
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.autograd.views import own
-from convcore.engine.conv.algorithms.selection import selected
+from convcore.engine.conv.selection import selected
 from convcore.engine.runtime.casts import astype
 from convcore.functions import casts
 from convcore.functions._support.arguments import check_arguments

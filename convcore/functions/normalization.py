@@ -20,8 +20,8 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, needs_history, record
 from convcore.autograd.views import check_writable
 from convcore.engine.geometry import index
-from convcore.engine.layers import layer_norm as layer_engine
-from convcore.engine.layers import norm as engine
+from convcore.engine.layers.norm import layer_norm as layer_engine
+from convcore.engine.layers.norm import norm as engine
 from convcore.engine.runtime.casts import astype
 from convcore.functions._support.arguments import (
     check_arguments,

@@ -18,9 +18,9 @@ from convcore._tensor.meta import MetaArray
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.engine.geometry import index, indices, is_sequence
-from convcore.engine.layers.avg_pooling import avg_pool_maps
-from convcore.engine.layers.global_avg_pooling import global_avg_pool
-from convcore.engine.layers.max_pooling import (
+from convcore.engine.layers.pooling.avg_pooling import avg_pool_maps
+from convcore.engine.layers.pooling.global_avg_pooling import global_avg_pool
+from convcore.engine.layers.pooling.max_pooling import (
     LongMaxPool,
     MaxPool,
     adaptive_max_pool_of,

@@ -13,7 +13,7 @@ from convcore._tensor import Tensor, scalar_name, wrap
 from convcore._tensor.dtypes import as_numpy
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
-from convcore.engine.layers import softmax as engine_softmax
+from convcore.engine.layers.softmax import softmax as engine_softmax
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.axes import wrap_dim
 from convcore.functions.arithmetic import mul, neg, sub

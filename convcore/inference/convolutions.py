@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.conv.algorithms.selection import current
 from convcore.engine.conv.call import TRANSPOSE, CallPlan, plan_of
 from convcore.engine.conv.epilogue import CLAMP, LEAKY
 from convcore.engine.conv.prepacked import PrepackedConvolution
+from convcore.engine.conv.selection import current
 from convcore.engine.runtime.checks import Array
 from convcore.inference.batch_norm_folding import channels_last
 from convcore.inference.elementwise import activation, arithmetic

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.layers import elementwise
+from convcore.engine.layers.elementwise import elementwise
 from convcore.engine.runtime.checks import Array
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.inference.execution_plan import FLOAT, Value
@@ -34,7 +34,7 @@ def activation(builder: PlanBuilder, op: Op) -> Value:
 
 
 def kernel_of(op: Op) -> tuple[Any, ...]:
-    """Return an activation's kernel (engine/layers/elementwise.py) and its constants."""
+    """Return an activation's kernel (engine/layers/elementwise/) and its constants."""
     return ("relu",) if op.name == "Relu" else op.attributes["kernel"]
 
 

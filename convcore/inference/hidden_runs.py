@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor
-from convcore.kernels.runtime._restoring import Restoring
-from convcore.kernels.runtime.restoring import Calls
+from convcore.engine.runtime._restoring import Restoring
+from convcore.engine.runtime.restoring import Calls
 from convcore.nn import Module
 from convcore.nn.parameter import is_lazy
 from convcore.random.generator import Generator, resolve

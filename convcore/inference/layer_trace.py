@@ -9,9 +9,9 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import enable_grad, mode
 from convcore.autograd.saved import saved_tensors_hooks
+from convcore.engine.runtime._restoring import Restoring, within
+from convcore.engine.runtime.restoring import together
 from convcore.inference.op_graph import Output, reached
-from convcore.kernels.runtime._restoring import Restoring, within
-from convcore.kernels.runtime.restoring import together
 from convcore.nn import Module
 from convcore.nn.modules._hooks import call_hooks
 from convcore.nn.modules.utils import nested_tensors

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from convcore._tensor import Tensor
-from convcore.engine.layers.global_avg_pooling import write_global_avg_pool
+from convcore.engine.layers.pooling.global_avg_pooling import write_global_avg_pool
 from convcore.engine.layers.strided_copy import concatenate
 from convcore.engine.matmul import matmul
 from convcore.engine.runtime.checks import Array

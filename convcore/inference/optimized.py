@@ -18,10 +18,11 @@ from convcore._tensor import Tensor
 from convcore._tensor.dtypes import bfloat16, dtype, float16
 from convcore.amp.autocast_mode import autocast, is_autocast_cpu_enabled
 from convcore.autograd.grad_mode import inference_mode, no_grad
-from convcore.engine.conv.algorithms.selection import selected
 from convcore.engine.conv.epilogue import Activation
+from convcore.engine.conv.selection import selected
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.locks import process_lock
+from convcore.engine.runtime.restoring import Calls, restoring
 from convcore.inference.batch_norm_folding import channels_last, folded
 from convcore.inference.hidden_runs import HiddenRun, UnrepeatableError
 from convcore.inference.layer_trace import DifferentiatedError, Run, Trace
@@ -34,7 +35,6 @@ from convcore.inference.layers import (
 )
 from convcore.inference.plan_cache import PlanCache, differentiable
 from convcore.inference.validation import agree, copy_of, differences
-from convcore.kernels.runtime.restoring import Calls, restoring
 from convcore.nn.modules._hooks import is_watched
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)

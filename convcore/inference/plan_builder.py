@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor
+from convcore.engine.runtime._casts import widen
 from convcore.engine.runtime.checks import Array
 from convcore.engine.runtime.layout import is_channels_last
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.inference.execution_plan import FLOAT, Plan, Step, Value
 from convcore.inference.op_graph import Op, Operand, OpGraph
-from convcore.kernels.runtime._casts import widen
 
 # What an operand is: computed when the plan runs, a constant, or unknown.
 Resolved = Value | Array | None

@@ -14,9 +14,10 @@ from convcore._tensor.reads import reads
 from convcore.autograd.grad_mode import inference_mode, no_grad
 from convcore.autograd.handle import RemovableHandle
 from convcore.autograd.observation import observed
-from convcore.engine.conv.algorithms.selection import current
+from convcore.engine.conv.selection import current
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.locks import process_lock
+from convcore.engine.runtime.restoring import Calls, restoring
 from convcore.engine.runtime.threads import get_num_threads
 from convcore.inference.execution_plan import Plan
 from convcore.inference.hidden_runs import HiddenRun, UnrepeatableError
@@ -26,7 +27,6 @@ from convcore.inference.lowering import lowered, ops_of
 from convcore.inference.op_graph import Constants, OpGraph
 from convcore.inference.plan_builder import UnplannedError
 from convcore.inference.validation import agree, other_like
-from convcore.kernels.runtime.restoring import Calls, restoring
 from convcore.nn import Module
 from convcore.nn.modules._hooks import is_watched
 

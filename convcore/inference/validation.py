@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
-from convcore.engine.conv.algorithms.selection import current
+from convcore.engine.conv.selection import current
 from convcore.engine.runtime import layout
 from convcore.engine.runtime.checks import Array
 from convcore.nn.modules.utils import nested_tensors

@@ -11,6 +11,8 @@ from convcore import nn
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import is_grad_enabled
 from convcore.autograd.hooks import register_hook
+from convcore.engine.runtime._restoring import Ending
+from convcore.engine.runtime.restoring import Calls as Undo
 from convcore.inspection._models import check_model
 from convcore.inspection.watching.calls import Calls, leaves
 from convcore.inspection.watching.fused import FusedCalls
@@ -19,8 +21,6 @@ from convcore.inspection.watching.selection import Selection, onnx_name
 from convcore.inspection.watching.statistics import chosen, statistics
 from convcore.inspection.watching.stream import Stream
 from convcore.inspection.watching.values import Values
-from convcore.kernels.runtime._restoring import Ending
-from convcore.kernels.runtime.restoring import Calls as Undo
 
 _KINDS = ("output", "grad")
 

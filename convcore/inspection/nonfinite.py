@@ -17,11 +17,11 @@ from convcore._tensor import Tensor
 from convcore._tensor.dtypes import INEXACT
 from convcore.autograd.anomaly_mode import anomaly_settings, set_detect_anomaly
 from convcore.autograd.node import AccumulateGrad, Node, next_number
+from convcore.engine.runtime._restoring import Restoring
+from convcore.engine.runtime.restoring import Calls, together
 from convcore.inspection.watching.calls import leaves
 from convcore.inspection.watching.hooks import Hook
 from convcore.inspection.watching.nesting import Nesting
-from convcore.kernels.runtime._restoring import Restoring
-from convcore.kernels.runtime.restoring import Calls, together
 from convcore.nn.modules._hooks import call_hooks
 
 _PACKAGE = Path(__file__).parents[1]
@@ -110,7 +110,7 @@ class find_nan(Restoring):
             raise RuntimeError("find_nan: this block is open already: make another one")
         before, after = Hook(self._begin), Hook(self._leave)
         hooks = call_hooks(self._names, before, after, always_call=True)
-        self._watching = together(overrides.watching(self._called), hooks)
+        self._watching: Any = together(overrides.watching(self._called), hooks)
         return (*self._watching._back(), *anomaly_settings(), (self._forget, ()))
 
     def _enter(self) -> find_nan:

@@ -11,12 +11,12 @@ from convcore import nn, randn
 from convcore._errors import hinted
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.hooks import register_hook
+from convcore.engine.runtime._restoring import Ending
+from convcore.engine.runtime.restoring import Calls as Undo
 from convcore.functions.broadcast import broadcast_to
 from convcore.inspection._models import check_model
 from convcore.inspection.watching.calls import Calls, with_leaves
 from convcore.inspection.watching.selection import Selection
-from convcore.kernels.runtime._restoring import Ending
-from convcore.kernels.runtime.restoring import Calls as Undo
 
 Action = Callable[[Tensor], Tensor] | Tensor
 

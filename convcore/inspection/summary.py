@@ -15,13 +15,13 @@ from convcore._tensor.creation import zeros
 from convcore._tensor.dtypes import dtype as _dtype
 from convcore._tensor.dtypes import float32
 from convcore.autograd.grad_mode import no_grad
+from convcore.engine.runtime._restoring import within
+from convcore.engine.runtime.restoring import together
 from convcore.inference.hidden_runs import HiddenRun
 from convcore.inspection import table
 from convcore.inspection._models import check_model
 from convcore.inspection._optimized import refuse_optimized
 from convcore.inspection.work import COUNTED, PRODUCTS, multiply_adds
-from convcore.kernels.runtime._restoring import within
-from convcore.kernels.runtime.restoring import together
 from convcore.nn.modules._hooks import call_hooks, evaluating
 from convcore.nn.modules.utils import nested_tensors
 

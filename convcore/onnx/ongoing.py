@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-from convcore.kernels.runtime.restoring import Calls, restoring
+from convcore.engine.runtime.restoring import Calls, restoring
 
 is_recording = ContextVar("is_recording", default=False)
 

@@ -18,10 +18,10 @@ from convcore import Tensor, nn
 from convcore._errors import hinted
 from convcore._errors.frames import users_frame
 from convcore.autograd import no_grad
+from convcore.engine.runtime._restoring import within
+from convcore.engine.runtime.restoring import Calls as Undo
+from convcore.engine.runtime.restoring import restoring, together
 from convcore.inference.hidden_runs import HiddenRun
-from convcore.kernels.runtime._restoring import within
-from convcore.kernels.runtime.restoring import Calls as Undo
-from convcore.kernels.runtime.restoring import restoring, together
 from convcore.nn.modules._hooks import call_hooks, evaluating
 from convcore.nn.utils.rnn import PackedSequence
 from convcore.onnx.errors import OnnxError

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from convcore import nn
-from convcore.kernels.runtime.restoring import Calls, restoring
+from convcore.engine.runtime.restoring import Calls, restoring
 from convcore.overrides import interceptable, prepare
 
 

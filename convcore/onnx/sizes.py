@@ -11,7 +11,7 @@ from onnx import helper
 
 from convcore import Tensor, nn
 from convcore._tensor.size import Size
-from convcore.kernels.runtime.restoring import Calls, restoring
+from convcore.engine.runtime.restoring import Calls, restoring
 from convcore.onnx.nesting import leaves
 from convcore.onnx.sight import files_of
 from convcore.overrides import innermost_mode

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor
-from convcore.engine.layers import optimizers as engine
+from convcore.engine.layers.optimizers import optimizers as engine
 from convcore.optim._composed import Composed
 
 

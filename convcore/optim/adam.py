@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
-from convcore.engine.layers import optimizers as engine
+from convcore.engine.layers.optimizers import optimizers as engine
 from convcore.optim._checks import checked_betas, options_of
 from convcore.optim._composed import begin
 from convcore.optim._fused import Fused, arrays_of, written

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
-from convcore.engine.layers import optimizers as engine
+from convcore.engine.layers.optimizers import optimizers as engine
 from convcore.optim._checks import check_numbers, options_of
 from convcore.optim._fused import Fused, arrays_of, written
 

@@ -19,7 +19,7 @@ from convcore._errors.calls import hinting
 from convcore._tensor import Tensor, wrap
 from convcore._tensor.device import check_device, device
 from convcore.engine.runtime.locks import free_in_child, process_lock
-from convcore.kernels.runtime.restoring import Calls, restoring
+from convcore.engine.runtime.restoring import Calls, restoring
 
 __all__ = [
     "Generator",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, BinaryIO
 
-from convcore.kernels.runtime._folders import sync_folder
+from convcore.engine.runtime._folders import sync_folder
 
 
 @contextlib.contextmanager

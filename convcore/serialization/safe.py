@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from convcore._errors.text import printable
-from convcore.kernels.runtime._restoring import Restoring
-from convcore.kernels.runtime.restoring import Calls
+from convcore.engine.runtime._restoring import Restoring
+from convcore.engine.runtime.restoring import Calls
 from convcore.serialization.errors import CheckpointError
 
 # Never read as data, even if the user allows something of them.

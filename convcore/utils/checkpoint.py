@@ -16,7 +16,7 @@ from convcore.autograd.casting import Casting
 from convcore.autograd.casting import state as casting_state
 from convcore.autograd.grad_mode import enable_grad, is_grad_enabled, mode, no_grad
 from convcore.autograd.saved import saved_tensors_hooks
-from convcore.kernels.runtime.restoring import Calls, restoring
+from convcore.engine.runtime.restoring import Calls, restoring
 from convcore.random import get_rng_state, set_rng_state
 
 __all__ = [

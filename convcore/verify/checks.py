@@ -18,13 +18,13 @@ from convcore import engine
 from convcore.bench.layers import pass_calls
 from convcore.engine import reference
 from convcore.engine.conv.algorithms import ALGORITHMS
-from convcore.engine.conv.algorithms.problem import FORWARD, INPUT_GRAD, WEIGHT_GRAD
-from convcore.engine.conv.algorithms.selection import current, selected
 from convcore.engine.conv.call import cached_plan
+from convcore.engine.conv.problem import FORWARD, INPUT_GRAD, WEIGHT_GRAD
+from convcore.engine.conv.selection import current, selected
+from convcore.engine.runtime import _threads
 from convcore.engine.runtime.checks import whole_elements
+from convcore.engine.runtime.restoring import Calls, restoring
 from convcore.engine.runtime.threads import LEAST_PARALLEL_WORK
-from convcore.kernels.runtime import _threads
-from convcore.kernels.runtime.restoring import Calls, restoring
 from convcore.verify.cases import Case
 
 # In units of the dtype's eps, out of the largest sum of absolute products: direct sums, others.

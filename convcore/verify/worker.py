@@ -6,7 +6,7 @@ from typing import Any
 
 from convcore import engine
 from convcore.bench.process import serve_standard_streams
-from convcore.kernels.runtime import _isa
+from convcore.engine.runtime import _isa
 from convcore.verify import checks
 from convcore.verify.cases import parse_case
 

@@ -226,7 +226,7 @@ plt.show()
 
 weight = np.arange(9.0).reshape(1, 1, 3, 3)
 by_matrix = (weight.reshape(1, 9) @ columns[0]).reshape(2, 2)
-by_engine = engine.conv_forward(numbers, weight, stride=2)[0, 0]
+by_engine = engine.conv2d(numbers, weight, stride=2)[0, 0]
 print(by_matrix)
 print("the same as the engine's:", np.array_equal(by_matrix, by_engine))
 

@@ -11,7 +11,7 @@ import pytest
 import convcore
 from convcore.autograd import anomaly_mode, grad_mode
 from convcore.autograd.graph import saved_tensors_hooks
-from convcore.kernels.runtime._restoring import Restoring
+from convcore.engine.runtime._restoring import Restoring
 
 
 def state():

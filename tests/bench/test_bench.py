@@ -609,14 +609,14 @@ WORKER = """
 import json, pathlib, sys
 from convcore.bench import peers, worker
 worker.Worker(peers.load_peer(sys.argv[1]), 1)
-kernels = [name for name in sys.modules if name.startswith("convcore.kernels")]
+kernels = [name for name in sys.modules if name.startswith("convcore.engine")]
 def runtimes():
     maps = pathlib.Path("/proc/self/maps")
     lines = maps.read_text().splitlines() if maps.exists() else []
     return sorted({line.split()[-1] for line in lines if "libgomp" in line})
 before = runtimes()
 import convcore.bench.problem
-loaded = "convcore.kernels.conv._im2col_gemm" in sys.modules
+loaded = "convcore.engine.conv.im2col._im2col_gemm" in sys.modules
 print(json.dumps([kernels, before, runtimes(), loaded]))
 """
 

@@ -12,8 +12,8 @@ from scripts import load_script
 from convcore.bench.layers import parse_layer
 from convcore.bench.problem import draw_operands
 from convcore.engine import get_num_threads
-from convcore.engine.conv.algorithms import winograd
-from convcore.engine.conv.algorithms.selection import current, select
+from convcore.engine.conv.selection import current, select
+from convcore.engine.conv.winograd import plan as winograd
 
 
 @pytest.fixture
@@ -65,8 +65,8 @@ def test_sweep_sets_a_constant_wherever_it_was_imported(sweep):
 @pytest.mark.parametrize(
     ("constant", "calls"),
     [
-        ("norm._LEAST_ITEM", "batch_norm of 8x256x14x14"),
-        ("elementwise._LEAST_OF_ONE.relu", "65536"),
+        ("norm.norm._LEAST_ITEM", "batch_norm of 8x256x14x14"),
+        ("elementwise.elementwise._LEAST_OF_ONE.relu", "65536"),
     ],
 )
 def test_sweep_times_the_calls_of_a_layer(sweep, constant, calls):

@@ -10,8 +10,8 @@ from convcore import cli
 from convcore.backends import conv
 from convcore.engine import make_geometry, plan_conv
 from convcore.engine.conv.algorithms import ALGORITHMS
-from convcore.engine.conv.algorithms.problem import PASSES, PassPlan
-from convcore.kernels.runtime import _isa
+from convcore.engine.conv.problem import PASSES, PassPlan
+from convcore.engine.runtime import _isa
 
 LAYER = "2,32,24,24,48,3,2,1"
 

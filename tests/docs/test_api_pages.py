@@ -17,7 +17,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 NO_ROOMS = tuple(
     f"convcore.{name}"
     for name in (
-        *("bench", "cli", "demo", "kernels", "verify", "compat.torch"),
+        *("bench", "cli", "demo", "verify", "compat.torch"),
         *("engine.layers.optimizers", "engine.runtime.shared", "inspection.table"),
         *("inspection.work", "onnx.backend", "onnx.operators", "onnx.translations"),
         *("serialization.replacing", "utils.tensorboard"),

@@ -51,8 +51,8 @@ def test_every_public_function_is_covered():
         for name in engine.__all__
         if inspect.isfunction(getattr(engine, name)) and not name.startswith("_")
     }
-    # Sizes and plans have tests of their own.
-    others = {"make_geometry", "plan_conv", "empty_cache"}
+    # Sizes and plans have tests of their own; conv_transpose is conv_transpose2d of any rank.
+    others = {"make_geometry", "plan_conv", "conv_transpose", "empty_cache"}
     others |= {"set_num_threads", "get_num_threads", "set_cache_limit", "get_cache_limit"}
     others |= {"memory_stats", "reset_peak_memory_stats"}
     assert functions - others <= set(ALL)
@@ -135,9 +135,9 @@ def test_mixed_dtypes_are_a_type_error_that_names_both(function, name):
         ("conv_forward", {"bias": (5,)}, ["bias", "[6]", "[5]"]),
         ("conv_forward", {"bias": (6, 1)}, ["bias", "[6]", "[6, 1]"]),
         ("conv_forward", {"bias": ()}, ["bias", "[6]", "[]"]),
-        ("conv_transpose", {"bias": (6,)}, ["bias", "[4]", "[6]"]),
-        ("conv_transpose", {"input": (2, 5, 5, 4)}, ["6 channels", "5 channels"]),
-        ("conv_transpose", {"output_padding": 2}, ["output", "[2, 2]", "smaller than either"]),
+        ("conv_transpose2d", {"bias": (6,)}, ["bias", "[4]", "[6]"]),
+        ("conv_transpose2d", {"input": (2, 5, 5, 4)}, ["6 channels", "5 channels"]),
+        ("conv_transpose2d", {"output_padding": 2}, ["output", "[2, 2]", "smaller than either"]),
         ("conv_input_grad", {"grad_output": (2, 6, 5, 3)}, ["grad_output", "[2, 6, 5, 4]"]),
         ("conv_input_grad", {"grad_output": (2, 4, 5, 4)}, ["grad_output", "[2, 6, 5, 4]"]),
         ("conv_input_grad", {"input_size": (5, 9)}, ["grad_output", "[2, 6, 5, 4]"]),

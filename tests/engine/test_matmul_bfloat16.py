@@ -8,7 +8,7 @@ import pytest
 from convcore import engine
 from convcore.backends import conv, mkldnn
 from convcore.engine import matmul_bfloat16, reference
-from convcore.kernels.runtime import _isa
+from convcore.engine.runtime import _isa
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from convcore.autograd import gradcheck, gradgradcheck
 from convcore.backends import conv
 from convcore.engine import make_geometry
 from convcore.engine.conv.algorithms import ALGORITHMS
-from convcore.engine.conv.algorithms.problem import dense_problem
+from convcore.engine.conv.problem import dense_problem
 from convcore.nn import functional
 
 # input, weight, steps: maps of one block and of several, within an image and across images
@@ -73,7 +73,7 @@ def test_bias_is_added_once_to_every_output(layer, rng):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_goes_through_as_by_the_activation_alone(activation, value):
     x = np.full((1, 1, 1, 40), value, np.float32)
-    y = engine.conv_forward(x, np.ones((1, 1, 1, 1), np.float32), activation=activation)
+    y = engine.conv2d(x, np.ones((1, 1, 1, 1), np.float32), activation=activation)
     np.testing.assert_array_equal(y, AFTER[activation](x))
 
 

@@ -13,7 +13,7 @@ from properties import examples
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck
-from convcore.engine.layers import layer_norm
+from convcore.engine.layers.norm import layer_norm
 from convcore.nn import functional as F
 
 

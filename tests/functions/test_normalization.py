@@ -15,7 +15,7 @@ from properties import examples
 
 import convcore
 from convcore.autograd import gradcheck, gradgradcheck
-from convcore.engine.layers import norm
+from convcore.engine.layers.norm import norm
 from convcore.nn import functional as F
 
 SHAPES = st.sampled_from(

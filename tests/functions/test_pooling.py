@@ -16,7 +16,7 @@ from properties import examples
 
 import convcore
 from convcore.engine import reference
-from convcore.engine.layers import max_pooling
+from convcore.engine.layers.pooling import max_pooling
 from convcore.functions import pooling as functions
 
 

@@ -22,8 +22,8 @@ from convcore import engine
 
 ERRORS = (ValueError, TypeError, IndexError, NotImplementedError, RuntimeError, MemoryError)
 NAMES = """adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool avg_pool avg_pool_grad col2im
-conv_bias_grad conv_forward conv_input_grad conv_transpose
-conv_weight_grad dilate fold gather_pixels im2col im2col_view
+conv1d conv2d conv3d conv_bias_grad conv_forward conv_input_grad conv_transpose conv_transpose1d
+conv_transpose2d conv_transpose3d conv_weight_grad dilate fold gather_pixels im2col im2col_view
 interpolate interpolate_grad make_geometry matmul max_pool pad pad_grad place_pixels"""
 FUNCTIONS = [getattr(engine, name) for name in NAMES.split()]
 PARAMETERS = [list(inspect.signature(one).parameters.values()) for one in FUNCTIONS]

@@ -29,7 +29,7 @@ from convcore import inspection, nn, optimize_for_inference, overrides
 from convcore.amp import autocast
 from convcore.autograd import anomaly_mode, casting, grad_mode, graph, observation
 from convcore.backends import conv
-from convcore.engine.conv.algorithms import selection
+from convcore.engine.conv import selection
 from convcore.inspection import attribution
 from convcore.nn import functional as F
 from convcore.nn.modules import _hooks

@@ -41,7 +41,7 @@ from convcore.amp import autocast, autocast_mode
 from convcore.autograd import anomaly_mode, casting, grad_mode
 from convcore.autograd.graph import save_on_cpu
 from convcore.backends import conv
-from convcore.engine.conv.algorithms import selection
+from convcore.engine.conv import selection
 from convcore.nn import functional as F
 from convcore.utils.checkpoint import checkpoint
 from convcore.utils.data import DataLoader, TensorDataset

@@ -53,15 +53,14 @@ from convcore import engine, nn, optim
 from convcore.autograd import casting
 from convcore.bench.layers import pass_calls
 from convcore.engine.conv.algorithms import ALGORITHMS
-from convcore.engine.conv.algorithms.selection import current, selected
 from convcore.engine.conv.call import cached_plan
-from convcore.engine.runtime import memory, threads
-from convcore.kernels.runtime import _threads
+from convcore.engine.conv.selection import current, selected
+from convcore.engine.runtime import _threads, memory, threads
 from convcore.verify import checks
 from convcore.verify.cases import LAYOUTS, parse_case
 
 SOURCE = Path(__file__).resolve().parent / "failing.c"
-OURS, NUMPYS = "convcore/kernels", "_multiarray_umath"
+OURS, NUMPYS = "convcore/engine", "_multiarray_umath"
 # Layers small enough for thousands of calls, whose arrays lie in the pool all the same (64 KiB).
 LAYERS = (
     *("2,32,24,24,32,3,1,1", "2,3,40,40,32,3,2,1", "2,32,24,24,32,3,1,1,1,32", "2,32,24,24,32,1"),

@@ -164,7 +164,7 @@ import os, sys
 os.environ["CONVCORE_ISA"] = {level!r}
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import json
-from convcore.kernels.runtime import _isa
+from convcore.engine.runtime import _isa
 from direct_checks import largest_errors
 assert _isa.name() == {level!r}
 print(json.dumps(largest_errors({algorithm!r}, {groups!r}, {seed}, 40)))

@@ -44,7 +44,7 @@ def sixth(x):
     return np.clip(x + 3, 0, 6) / 6
 
 
-# The oracle of the compiled ops of one array, by their names in kernels/layers/ops.h.
+# The oracle of the compiled ops of one array, by their names in engine/layers/elementwise/ops.h.
 FORMULAS = {
     "relu": lambda x: np.where(x < 0, 0, x),
     "clamp": lambda x, low, high: np.clip(x, low, high),

@@ -36,7 +36,17 @@ def valid() -> dict[str, dict[str, object]]:
         "conv_input_grad": {"grad_output": y, "weight": w, "input_size": (5, 6)} | steps,
         "conv_weight_grad": {"input": x, "grad_output": y, "kernel_size": (3, 2)} | steps,
         "conv_bias_grad": {"grad_output": y},
-        "conv_transpose": transpose,
+        "conv1d": {
+            "input": x[0],
+            "weight": np.ones((2, 5, 3), F),
+            "bias": np.ones(2, F),
+            "stride": 2,
+        },
+        "conv2d": conv,
+        "conv3d": {"input": np.ones((1, 6, 4, 5, 6), F), "weight": w[None], "padding": 1},
+        "conv_transpose1d": {"input": x[0], "weight": np.ones((5, 2, 3), F), "stride": 2},
+        "conv_transpose2d": transpose,
+        "conv_transpose3d": {"input": np.ones((1, 2, 2, 3, 2), F), "weight": np.ones((2,) * 5, F)},
         "im2col": {"input": x, "kernel_size": (3, 2), "channels_last": False} | patches,
         "col2im": {
             "columns": np.ones((2, 24, 12), F),
@@ -181,7 +191,7 @@ def any_shapes(left, right, sizes) -> None:
     call("conv_input_grad", {"grad_output": x, "weight": w, "input_size": sizes})
     call("conv_weight_grad", {"input": x, "grad_output": w, "kernel_size": sizes})
     call("conv_bias_grad", {"grad_output": x})
-    call("conv_transpose", {"input": x, "weight": w})
+    call("conv_transpose2d", {"input": x, "weight": w})
     call("im2col", {"input": x, "kernel_size": sizes})
     call("col2im", {"columns": x, "input_size": sizes, "kernel_size": sizes})
     call("im2col_view", {"input": x, "kernel_size": sizes})

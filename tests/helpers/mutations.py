@@ -25,7 +25,7 @@ __all__ = ["COMPILED", "PYTHON", "Mutant", "build", "draw", "find", "instrument"
 
 # Files of the package by group; each group has the same number of mutants.
 PYTHON = {
-    "conv": "engine/conv/*.py engine/conv/algorithms/*.py functions/conv.py",
+    "conv": "engine/conv/*.py engine/conv/*/*.py functions/conv.py",
     "autograd": "autograd/*.py",
     "layers": "functions/pooling*.py functions/normalization.py functions/layer_norm.py",
     "modules": "nn/modules/_hooks.py nn/modules/_boundary.py nn/modules/conv.py "
@@ -33,9 +33,9 @@ PYTHON = {
     "optim": "optim/*.py",
 }
 COMPILED = {
-    "conv kernels": "kernels/conv/*.pyx kernels/conv/*.h",
-    "layer kernels": "kernels/layers/*pool*.[ph]* kernels/layers/*norm*.[ph]* "
-    "kernels/layers/*moments*.[ph]* kernels/layers/*optimizers*.[ph]*",
+    "conv kernels": "engine/conv/**/*.pyx engine/conv/**/*.[ch]",
+    "layer kernels": "engine/layers/pooling/*.[ph]* engine/layers/norm/*.[ph]* "
+    "engine/layers/optimizers/*optim*.[ph]*",
 }
 SWAPS = {ast.Add: ast.Sub, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
 for _a, _b in (

@@ -11,9 +11,9 @@ from function_net import Function
 
 import convcore
 from convcore import backends, models, nn
+from convcore.engine.runtime import _isa
 from convcore.inference import optimize_for_inference
 from convcore.inference.layers import Activated, PrepackedConv
-from convcore.kernels.runtime import _isa
 
 
 def with_statistics(net: nn.Module, rng: np.random.Generator) -> nn.Module:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import convcore
-from convcore.kernels.runtime import _threads
+from convcore.engine.runtime import _threads
 from convcore.nn import functional as F
 
 

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-KERNELS = HERE.parents[1] / "convcore" / "kernels"  # of the sources: the pool is compiled alone
+ENGINE = HERE.parents[1] / "convcore" / "engine"  # of the sources: the pool is compiled alone
 CC = os.environ.get("CC", "gcc")
 REPORT = "WARNING: ThreadSanitizer: data race"
 # ThreadSanitizer's exit code where it has reported anything.
@@ -32,7 +32,7 @@ def compile_pool(folder: str) -> str:
     """Return the path of the program that pool.c becomes."""
     program = str(Path(folder, "pool"))
     flags = ["-O1", "-g", "-fopenmp", "-fsanitize=thread", "-Wl,--as-needed", "-pthread"]
-    command = [CC, str(HERE / "pool.c"), "-o", program, f"-I{KERNELS}", *flags]
+    command = [CC, str(HERE / "pool.c"), "-o", program, f"-I{ENGINE}", *flags]
     subprocess.run(command, check=True)
     return program
 

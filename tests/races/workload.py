@@ -13,7 +13,7 @@ from itertools import islice
 import convcore
 from convcore import nn
 from convcore.engine.conv.algorithms import NAMES
-from convcore.kernels.runtime import _threads
+from convcore.engine.runtime import _threads
 from convcore.nn import functional as F
 from convcore.verify.cases import draw_cases
 from convcore.verify.checks import digests

@@ -32,8 +32,7 @@ class _Convcore(Peer):
         self._engine.set_num_threads(threads)
 
     def describe(self) -> dict[str, str]:
-        from convcore.engine.runtime import threads
-        from convcore.kernels.runtime import _isa
+        from convcore.engine.runtime import _isa, threads
 
         blas = threads.blas()
         return {

@@ -12,15 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from convcore.engine.conv._kernel import FloatCorrelation
 from convcore.engine.conv.algorithms import choose, narrowest
-from convcore.engine.conv.algorithms.problem import (
-    FORWARD,
-    INPUT_GRAD,
-    WEIGHT_GRAD,
-    PassPlan,
-    Problem,
-)
-from convcore.engine.conv.algorithms.selection import Selection, current, selected
+from convcore.engine.conv.problem import FORWARD, INPUT_GRAD, WEIGHT_GRAD, PassPlan, Problem
+from convcore.engine.conv.selection import Selection, current, selected
 from convcore.engine.geometry import (
     Geometry,
     Padding,
@@ -33,6 +28,7 @@ from convcore.engine.geometry import (
     weight_rank,
 )
 from convcore.engine.runtime import memory
+from convcore.engine.runtime._plain import is_plain
 from convcore.engine.runtime.casts import astype, bits
 from convcore.engine.runtime.checks import (
     Array,
@@ -51,8 +47,6 @@ from convcore.engine.runtime.layout import (
     is_dense,
     layout,
 )
-from convcore.kernels.conv._kernel import FloatCorrelation
-from convcore.kernels.runtime._plain import is_plain
 
 # Plans that are cached: of a net of a few hundred layers, in a few shapes.  One of a 3x3 kernel
 # takes less than 8 KB, however large the maps: a full cache of such holds less than 32 MB

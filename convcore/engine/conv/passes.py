@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from convcore.engine.conv.algorithms.problem import FORWARD, INPUT_GRAD, WEIGHT_GRAD
 from convcore.engine.conv.call import TRANSPOSE, run
 from convcore.engine.conv.epilogue import Activation, activation_parameters
+from convcore.engine.conv.problem import FORWARD, INPUT_GRAD, WEIGHT_GRAD
 from convcore.engine.geometry import Padding, Spatial
+from convcore.engine.layers.reduce._reduce import channel_sums
 from convcore.engine.runtime.casts import bits
 from convcore.engine.runtime.checks import Array, checked_array, checked_bias, whole_elements
-from convcore.kernels.layers._reduce import channel_sums
 
 
 def conv_forward(

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from convcore.engine.conv.im2col._im2col import move_patches
 from convcore.engine.conv.struct_fields import forward_lines, window
 from convcore.engine.geometry import Geometry, Padding, Spatial, is_sequence, make_axes, per_axis
 from convcore.engine.runtime.checks import Array, check_memory, checked_array, whole_elements
 from convcore.engine.runtime.layout import layout
-from convcore.kernels.conv._im2col import move_patches
 
 
 def im2col(

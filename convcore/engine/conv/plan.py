@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from convcore.engine.conv.algorithms import choose
-from convcore.engine.conv.algorithms.problem import PASSES, PassPlan, dense_problem
-from convcore.engine.conv.algorithms.selection import current
+from convcore.engine.conv.problem import PASSES, PassPlan, dense_problem
+from convcore.engine.conv.selection import current
 from convcore.engine.geometry import Geometry, shown
 from convcore.engine.runtime.checks import check_dtype
 

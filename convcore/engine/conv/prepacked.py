@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from convcore.engine.conv.algorithms.problem import FORWARD
-from convcore.engine.conv.algorithms.selection import current
 from convcore.engine.conv.call import WIDE, CallPlan, Narrow, plan_of
 from convcore.engine.conv.epilogue import Activation, activation_parameters
+from convcore.engine.conv.problem import FORWARD
+from convcore.engine.conv.selection import current
 from convcore.engine.geometry import Padding, Spatial
 from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import Array, checked_array, checked_bias, whole_elements

@@ -1,6 +1,6 @@
 """The fields of the kernels' structs Line and Window, from geometry and memory layout.
 
-The structs are in kernels/conv/_im2col.pxd: a Line says which inputs the outputs of one axis read,
+The structs are in im2col/_im2col.pxd: a Line says which inputs the outputs of one axis read,
 a Window the same of an array.
 """
 

@@ -14,7 +14,7 @@ import numpy as np
 from convcore.engine.geometry import is_sequence, per_axis, shown
 from convcore.engine.layers import strided_copy
 from convcore.engine.layers.images import FLOATS
-from convcore.engine.layers.separable import AxisWeights, Map, SeparableMap
+from convcore.engine.layers.interpolation.separable import AxisWeights, Map, SeparableMap
 from convcore.engine.layers.windows import Move, add_moved, adjoint
 from convcore.engine.runtime import layout
 from convcore.engine.runtime.checks import Array, check_memory

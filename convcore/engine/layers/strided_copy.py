@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from convcore.kernels.layers import _strided_copy
+from convcore.engine.layers import _strided_copy
 
 Array = np.ndarray[Any, Any]
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from convcore.engine.runtime import memory
+from convcore.engine.runtime import _casts, memory
 from convcore.engine.runtime.layout import is_dense
-from convcore.kernels.runtime import _casts
 
 Array = np.ndarray[Any, Any]
 

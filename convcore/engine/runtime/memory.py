@@ -3,7 +3,7 @@
 The system finds and clears a page when it is first written, which often takes longer than a
 convolution takes to fill it: arrays in the memory of the last step are filled 3 to 13 times faster
 (``python benchmarks/reuse.py``).  So large arrays lie in blocks of our own
-(kernels/runtime/_memory.pyx), which return to a pool when the last view of them dies.
+(engine/runtime/_memory.pyx), which return to a pool when the last view of them dies.
 
 Scratch is a block too.  A few blocks stay between calls, whatever the sizes asked for, so that the
 layers of a net work in one piece of memory, which stays in cache.
@@ -19,9 +19,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from convcore.engine.geometry import index
+from convcore.engine.runtime import _memory
+from convcore.engine.runtime._memory import Block
 from convcore.engine.runtime.cpus import memory_bytes
-from convcore.kernels.runtime import _memory
-from convcore.kernels.runtime._memory import Block
 
 # Smaller arrays are NumPy's own: a block costs 0.35 us more than they do, and saves up to 30 us of
 # faults at this size (``python benchmarks/reuse.py``).

@@ -38,7 +38,7 @@ def kept_tables(make: Callable[..., Any]) -> Callable[..., Any]:
         _keep(place, made)
         return made
 
-    find.cache_clear = clear  # type: ignore[attr-defined]
+    find.cache_clear = clear
     return find
 
 

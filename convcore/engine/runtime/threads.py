@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 
 from convcore.engine.geometry import shown
 from convcore.engine.integers import as_int
+from convcore.engine.runtime import _threads
 from convcore.engine.runtime.cpus import (
     BINDING_VARIABLES,
     cpu_limit,
     has_cpu_quota,
     process_affinity,
 )
-from convcore.kernels.runtime import _threads
 
 # A region of fewer multiply-adds than this runs on the calling thread: 1e6 of them take some 10 us,
 # and waking a team that sleeps takes longer.  Of one that is awake 3e6 cost up to 1.6 times the

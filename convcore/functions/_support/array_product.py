@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import numpy as np
 
 from convcore.engine import matmul
-from convcore.engine.conv.algorithms.selection import selected
+from convcore.engine.conv.selection import selected
 from convcore.engine.runtime.casts import astype
 from convcore.engine.runtime.checks import plain
 from convcore.functions._support.errstate import ignore_errstate

@@ -13,7 +13,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.autograd.views import view
 from convcore.engine.integers import as_dim
-from convcore.engine.layers.reduce import total as total_by_kernel
+from convcore.engine.layers.reduce.reduce import total as total_by_kernel
 
 __all__: list[str] = []
 

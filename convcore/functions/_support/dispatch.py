@@ -16,7 +16,7 @@ from convcore._tensor.meta import NoValuesError, of_elements
 from convcore.autograd import views
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, needs_history, record
-from convcore.engine.layers import elementwise
+from convcore.engine.layers.elementwise import elementwise
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.errstate import ignore_errstate
 

@@ -12,7 +12,7 @@ import numpy as np
 Made = TypeVar("Made", bound=tuple)
 
 # Of each maker, and the bytes of tables of one, which those of long lines exceed: 16 MiB in all.
-# The engine keeps a few of those: see engine/layers/separable.py.
+# The engine keeps a few of those: see engine/layers/interpolation/separable.py.
 MOST_KEPT = 256
 MOST_TABLE_BYTES = 1 << 16
 

@@ -13,10 +13,10 @@ from convcore._tensor.creation import arange
 from convcore.amp.autocast_mode import autocast
 from convcore.autograd.differentiate import grad
 from convcore.autograd.grad_mode import inference_mode
+from convcore.engine.runtime._restoring import Ending
+from convcore.engine.runtime.restoring import Calls, together
 from convcore.inspection._models import check_model
 from convcore.inspection._optimized import is_optimized
-from convcore.kernels.runtime._restoring import Ending
-from convcore.kernels.runtime.restoring import Calls, together
 from convcore.nn.modules._hooks import call_hooks, evaluating
 
 Target = int | Sequence[int] | Tensor | Callable[[Any], Tensor] | None

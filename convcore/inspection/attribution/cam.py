@@ -12,6 +12,8 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.differentiate import grad
 from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.graph import GradientEdge, get_gradient_edge
+from convcore.engine.runtime._restoring import within
+from convcore.engine.runtime.restoring import together
 from convcore.inspection._models import channel_axis
 from convcore.inspection.attribution._batches import MEMORY, by_chunks
 from convcore.inspection.attribution._run import (
@@ -22,8 +24,6 @@ from convcore.inspection.attribution._run import (
     fresh,
     scores,
 )
-from convcore.kernels.runtime._restoring import within
-from convcore.kernels.runtime.restoring import together
 from convcore.nn import functional
 from convcore.nn.modules._hooks import call_hooks
 

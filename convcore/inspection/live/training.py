@@ -19,10 +19,10 @@ import numpy as np
 from convcore import nn
 from convcore._tensor import Tensor
 from convcore.autograd.handle import RemovableHandle
+from convcore.engine.runtime._restoring import undo
+from convcore.engine.runtime.restoring import Calls as Undo
 from convcore.inspection.live.report import Layer, Report
 from convcore.inspection.watching.calls import Calls, leaves
-from convcore.kernels.runtime._restoring import undo
-from convcore.kernels.runtime.restoring import Calls as Undo
 from convcore.nn.modules._hooks import _global_forward_pre_hooks
 from convcore.optim.optimizer import Optimizer, _global_post_hooks
 

@@ -7,9 +7,9 @@ import sys
 from importlib.util import find_spec
 from typing import Any
 
+from convcore.engine.runtime._restoring import Restoring
+from convcore.engine.runtime.restoring import Calls
 from convcore.inspection.live.report import Layer, Report
-from convcore.kernels.runtime._restoring import Restoring
-from convcore.kernels.runtime.restoring import Calls
 
 _HINT = "NaN or infinity: `convcore.inspection.find_nan` says where it is made"
 _BAR = 20

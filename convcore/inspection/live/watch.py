@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from convcore.engine.runtime._restoring import Restoring
+from convcore.engine.runtime.restoring import Calls
 from convcore.inspection.live.report import Report
 from convcore.inspection.live.training import Training
 from convcore.inspection.live.views import view
-from convcore.kernels.runtime._restoring import Restoring
-from convcore.kernels.runtime.restoring import Calls
 
 
 class Watch(Restoring):

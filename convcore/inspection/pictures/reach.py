@@ -10,7 +10,7 @@ from convcore import nn
 from convcore._tensor import Tensor
 from convcore.autograd.differentiate import grad
 from convcore.autograd.grad_mode import inference_mode
-from convcore.engine.conv.algorithms.selection import selected
+from convcore.engine.conv.selection import selected
 from convcore.inspection.attribution._run import check_input, explaining, fresh
 from convcore.inspection.capturing import capture
 from convcore.inspection.pictures._drawing import figure_of

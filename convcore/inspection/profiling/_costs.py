@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor
-from convcore.engine.conv.algorithms.selection import selected
 from convcore.engine.conv.plan import Plan, plan_conv
+from convcore.engine.conv.selection import selected
 from convcore.engine.geometry import Steps, make_geometry
 from convcore.inference.layers import PrepackedConv
 

@@ -14,10 +14,10 @@ from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import Node
 from convcore.autograd.observation import observed
+from convcore.engine.runtime.restoring import Calls
 from convcore.inference.layers import PrepackedConv
 from convcore.inspection._optimized import is_optimized
 from convcore.inspection.profiling._costs import COSTLY, CostlyCall
-from convcore.kernels.runtime.restoring import Calls
 
 ENTER, LEAVE, OPERATION, BACKWARD = range(4)
 _COSTLY_MODULES = (

@@ -8,6 +8,8 @@ from time import perf_counter_ns
 
 from convcore import nn
 from convcore.engine.runtime import memory
+from convcore.engine.runtime._restoring import Restoring
+from convcore.engine.runtime.restoring import Calls
 from convcore.engine.runtime.threads import get_num_threads
 from convcore.inspection._models import check_model
 from convcore.inspection.profiling import _chrome_trace, _table
@@ -15,8 +17,6 @@ from convcore.inspection.profiling._peak import peak_gflops
 from convcore.inspection.profiling._recorder import Recorder
 from convcore.inspection.profiling._tree import ProfileRow, tree_of
 from convcore.inspection.profiling._waiting import waited
-from convcore.kernels.runtime._restoring import Restoring
-from convcore.kernels.runtime.restoring import Calls
 
 
 class Profile(Restoring):

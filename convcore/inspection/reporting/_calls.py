@@ -10,13 +10,13 @@ from typing import Any
 from convcore import nn, overrides
 from convcore._tensor import Tensor
 from convcore.engine.conv.plan import Plan
+from convcore.engine.runtime._restoring import within
+from convcore.engine.runtime.restoring import together
 from convcore.inspection.profiling._costs import CostlyCall
 from convcore.inspection.summary import shapes
 from convcore.inspection.watching.calls import is_own, leaves
 from convcore.inspection.watching.nesting import Nesting
 from convcore.inspection.work import multiply_adds
-from convcore.kernels.runtime._restoring import within
-from convcore.kernels.runtime.restoring import together
 from convcore.nn.modules._hooks import call_hooks
 
 INPUT = -1  # in place of a call's number: what the net is given

@@ -15,11 +15,11 @@ from typing import Any, Protocol
 
 from convcore import nn, overrides
 from convcore._tensor import Tensor
+from convcore.engine.runtime.restoring import Calls as Undo
+from convcore.engine.runtime.restoring import restoring, together
 from convcore.inference import OptimizedModule
 from convcore.inspection.watching.hooks import Hook
 from convcore.inspection.watching.nesting import Nesting
-from convcore.kernels.runtime.restoring import Calls as Undo
-from convcore.kernels.runtime.restoring import restoring, together
 from convcore.nn.modules._hooks import call_hooks
 
 ROOT = "output"  # the name of the net's own call

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor
-from convcore.engine.layers.moments import moments
+from convcore.engine.layers.norm.moments import moments
 from convcore.engine.runtime.errstate import quiet
 
 NAMES = ("mean", "std", "min", "max", "zeros", "nan", "histogram")

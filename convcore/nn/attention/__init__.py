@@ -6,7 +6,7 @@ from collections.abc import Generator
 from enum import IntEnum
 
 from convcore._errors import names as _names
-from convcore.kernels.runtime.restoring import Calls, restoring
+from convcore.engine.runtime.restoring import Calls, restoring
 
 __all__ = ["SDPBackend", "sdpa_kernel"]
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from convcore._tensor import Tensor
 from convcore.autograd.handle import RemovableHandle, add_hook
-from convcore.kernels.runtime.restoring import Calls, restoring
+from convcore.engine.runtime.restoring import Calls, restoring
 from convcore.nn.modules._boundary import Boundary
 from convcore.nn.modules.utils import nested_tensors
 

@@ -12,8 +12,8 @@ import numpy as np
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import is_grad_enabled
 from convcore.distributed.group import ProcessGroup, resolve
-from convcore.kernels.runtime._restoring import Ending
-from convcore.kernels.runtime.restoring import Calls, restoring
+from convcore.engine.runtime._restoring import Ending
+from convcore.engine.runtime.restoring import Calls, restoring
 from convcore.nn.modules.batchnorm import SyncBatchNorm
 from convcore.nn.modules.module import Module
 from convcore.nn.parallel.reducer import CommHook, Reducer

@@ -14,7 +14,7 @@ from convcore._errors import hinted, hints
 from convcore._errors.calls import names_arguments, typename
 from convcore._tensor import Tensor, creation
 from convcore.autograd.grad_mode import no_grad
-from convcore.engine.layers import clip_grad
+from convcore.engine.layers.optimizers import clip_grad
 from convcore.functions._support.arguments import number
 from convcore.functions.joining import stack
 from convcore.functions.reduce import norm

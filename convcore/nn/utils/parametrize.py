@@ -11,7 +11,7 @@ from typing import Any
 from convcore._errors import names as _names
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
-from convcore.kernels.runtime.restoring import Calls, restoring
+from convcore.engine.runtime.restoring import Calls, restoring
 from convcore.nn.modules.container import ModuleDict, ModuleList
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter

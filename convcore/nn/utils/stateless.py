@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from convcore._tensor import Tensor
-from convcore.kernels.runtime.restoring import Calls, restoring
+from convcore.engine.runtime.restoring import Calls, restoring
 from convcore.nn.modules.module import Module
 
 __all__ = ["functional_call"]

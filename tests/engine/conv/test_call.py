@@ -11,10 +11,10 @@ import pytest
 from convcore import engine
 from convcore.backends import conv
 from convcore.engine import reference
-from convcore.engine.conv.algorithms.problem import FORWARD, PassPlan
-from convcore.engine.conv.algorithms.selection import current
 from convcore.engine.conv.call import CallPlan, ConvCall, Operand, cached_plan
 from convcore.engine.conv.prepacked import PrepackedConvolution
+from convcore.engine.conv.problem import FORWARD, PassPlan
+from convcore.engine.conv.selection import current
 from convcore.engine.runtime import memory
 
 

@@ -11,10 +11,10 @@ import convcore
 from convcore import engine, nn
 from convcore.backends import conv
 from convcore.bench.suites import SUITES, layers_of
-from convcore.engine.conv.algorithms import blocks
-from convcore.engine.conv.algorithms.problem import PASSES, WEIGHT_GRAD
+from convcore.engine.conv import blocks
 from convcore.engine.conv.call import CallPlan
 from convcore.engine.conv.plan import plan_conv
+from convcore.engine.conv.problem import PASSES, WEIGHT_GRAD
 from convcore.engine.runtime import memory
 from convcore.nn import functional
 

@@ -16,12 +16,11 @@ from convcore.engine import (
     conv_transpose,
     conv_weight_grad,
 )
-from convcore.engine.conv.algorithms.selection import current, selected
 from convcore.engine.conv.call import NARROW_DTYPE, TRANSPOSE, cached_plan
 from convcore.engine.conv.prepacked import PrepackedConvolution
-from convcore.engine.runtime import layout, memory
-from convcore.kernels.runtime import _isa
-from convcore.kernels.runtime._casts import widen
+from convcore.engine.conv.selection import current, selected
+from convcore.engine.runtime import _isa, layout, memory
+from convcore.engine.runtime._casts import widen
 
 
 def rounded(array):

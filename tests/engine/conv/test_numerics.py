@@ -15,8 +15,8 @@ from convcore import engine
 from convcore.bench.layers import PASSES, parse_layer, pass_calls
 from convcore.engine import reference
 from convcore.engine.conv.algorithms import ALGORITHMS
-from convcore.engine.conv.algorithms.selection import selected
-from convcore.kernels.runtime import _threads
+from convcore.engine.conv.selection import selected
+from convcore.engine.runtime import _threads
 from convcore.verify.cases import Case, parse_case
 from convcore.verify.checks import _FACTORS, _taken
 

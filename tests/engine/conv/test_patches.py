@@ -122,7 +122,7 @@ def test_notebook_convolution_is_the_view_times_the_weight(rng):
     x, w = rng.standard_normal((2, 3, 7, 8)), rng.standard_normal((4, 3, 2, 3))
     view = engine.im2col_view(engine.zero_pad(x, 1), (2, 3), stride=(2, 1), dilation=(1, 2))
     product = np.tensordot(view, w, axes=((1, 4, 5), (1, 2, 3))).transpose(0, 3, 1, 2)
-    y = engine.conv_forward(x, w, stride=(2, 1), padding=1, dilation=(1, 2))
+    y = engine.conv2d(x, w, stride=(2, 1), padding=1, dilation=(1, 2))
     np.testing.assert_allclose(y, product, atol=1e-13, strict=True)
 
 

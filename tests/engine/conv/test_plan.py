@@ -7,8 +7,8 @@ import pytest
 from draws import lay_out, numbers
 
 from convcore import engine
-from convcore.engine.conv.algorithms.problem import PASSES
 from convcore.engine.conv.plan import plan_conv
+from convcore.engine.conv.problem import PASSES
 from convcore.engine.geometry import make_geometry
 from convcore.engine.runtime import memory
 

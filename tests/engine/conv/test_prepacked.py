@@ -10,11 +10,11 @@ import pytest
 
 from convcore import backends, engine
 from convcore.engine import reference
-from convcore.engine.conv.algorithms import winograd
-from convcore.engine.conv.algorithms.problem import FORWARD
-from convcore.engine.conv.algorithms.selection import current
 from convcore.engine.conv.call import cached_plan
 from convcore.engine.conv.prepacked import MOST_SHAPES, PrepackedConvolution
+from convcore.engine.conv.problem import FORWARD
+from convcore.engine.conv.selection import current
+from convcore.engine.conv.winograd import plan as winograd
 from convcore.engine.runtime import memory
 
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52, "complex64": 2.0**-23}

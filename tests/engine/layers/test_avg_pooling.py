@@ -8,7 +8,7 @@ from draws import is_channels_last, lay_out
 
 from convcore import engine
 from convcore.engine import reference
-from convcore.engine.layers.avg_pooling import avg_pool_maps
+from convcore.engine.layers.pooling.avg_pooling import avg_pool_maps
 
 # sizes, kernel, stride, padding, ceil_mode
 POOLS = [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from convcore import engine
-from convcore.engine.layers.byte_interpolation import interpolate_bytes
+from convcore.engine.layers.interpolation.byte_interpolation import interpolate_bytes
 
 SIZES = ((7, 9), (3, 2), (8, 30), (13, 11), (20, 11))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import convcore
-from convcore.engine.layers import clip_grad
+from convcore.engine.layers.optimizers import clip_grad
 
 
 def parameters(lib, arrays):

@@ -10,7 +10,7 @@ from elements import ACTIVATIONS, FORMULAS, IDS
 from scipy import special
 
 import convcore
-from convcore.engine.layers import elementwise
+from convcore.engine.layers.elementwise import elementwise
 from convcore.nn import functional as F
 
 # A rest behind any vector and any chunk; the second array's axes lie in another order.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from draws import is_channels_last, lay_out
 
-from convcore.engine.layers.global_avg_pooling import global_avg_pool, write_global_avg_pool
+from convcore.engine.layers.pooling.global_avg_pooling import global_avg_pool, write_global_avg_pool
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

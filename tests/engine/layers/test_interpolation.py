@@ -7,7 +7,7 @@ import pytest
 from draws import is_channels_last, lay_out
 
 from convcore import engine
-from convcore.engine.layers.interpolation import MODES
+from convcore.engine.layers.interpolation.interpolation import MODES
 
 SIZES = [((7,), (12,)), ((6, 9), (13, 4)), ((5, 5), (5, 10)), ((3, 4, 5), (6, 3, 5))]
 

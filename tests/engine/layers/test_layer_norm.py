@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from draws import lay_out
 
-from convcore.engine.layers import layer_norm
+from convcore.engine.layers.norm import layer_norm
 
 EPS = 1e-3
 CASES = [((4, 7), 1), ((3, 5, 6), 2), ((2, 3, 50), 1), ((6,), 1), ((3, 1), 1)]

@@ -8,8 +8,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from convcore.engine.layers import avg_pooling
-from convcore.engine.layers.long_windows import LongWindows, window_sums
+from convcore.engine.layers.pooling import avg_pooling
+from convcore.engine.layers.pooling.long_windows import LongWindows, window_sums
 from convcore.engine.runtime.layout import is_channels_last
 
 CASES = {

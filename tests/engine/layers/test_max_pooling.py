@@ -10,8 +10,8 @@ from draws import is_channels_last, lay_out
 
 from convcore import engine
 from convcore.engine import reference
-from convcore.engine.layers import max_pooling
-from convcore.kernels.layers._max_pool import MOST_TAPS
+from convcore.engine.layers.pooling import max_pooling
+from convcore.engine.layers.pooling._max_pool import MOST_TAPS
 
 # sizes, kernel, stride, padding, dilation, ceil_mode
 POOLS = [

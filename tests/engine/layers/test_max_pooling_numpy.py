@@ -8,7 +8,8 @@ from draws import is_channels_last, is_dense, lay_out
 
 from convcore import engine
 from convcore.engine import reference
-from convcore.engine.layers import max_pooling_numpy, windows
+from convcore.engine.layers import windows
+from convcore.engine.layers.pooling import max_pooling_numpy
 
 # sizes, kernel, stride, padding, dilation, ceil_mode: the last two window by window
 POOLS = [

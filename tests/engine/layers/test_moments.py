@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import convcore
-from convcore.engine.layers.moments import moments
+from convcore.engine.layers.norm.moments import moments
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32, bool])

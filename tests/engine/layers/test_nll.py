@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import convcore
-from convcore.engine.layers import nll
+from convcore.engine.layers.softmax import nll
 from convcore.nn import functional as F
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from draws import is_channels_last, lay_out
 
-from convcore.engine.layers import norm
+from convcore.engine.layers.norm import norm
 
 EPS = 1e-3
 SHAPE = (3, 8, 5, 6)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from draws import lay_out
 
-from convcore.engine.layers import optimizers
-from convcore.engine.layers.optimizers import (
+from convcore.engine.layers.optimizers import optimizers
+from convcore.engine.layers.optimizers.optimizers import (
     AMSGRAD,
     CENTERED,
     DECAYS,

@@ -7,7 +7,7 @@ import pytest
 from draws import is_dense
 
 from convcore.engine.geometry import Axis
-from convcore.engine.layers import pooling
+from convcore.engine.layers.pooling import pooling
 
 X = np.zeros((2, 3, 5, 4), "f4")
 

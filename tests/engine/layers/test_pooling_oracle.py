@@ -13,7 +13,8 @@ from pools import SOME, X, as_torch, assert_close, assert_format_kept, cases, wi
 
 from convcore import engine
 from convcore.engine import reference
-from convcore.engine.layers import max_pooling, windows
+from convcore.engine.layers import windows
+from convcore.engine.layers.pooling import max_pooling
 from convcore.engine.runtime import tables
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import convcore
-from convcore.engine.layers import reduce
+from convcore.engine.layers.reduce import reduce
 
 ORDERS = list(itertools.permutations(range(4)))
 

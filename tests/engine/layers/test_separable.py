@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from draws import is_dense, lay_out
 
-from convcore.engine.layers import separable
-from convcore.engine.layers.separable import AxisWeights, SeparableMap
+from convcore.engine.layers.interpolation import separable
+from convcore.engine.layers.interpolation.separable import AxisWeights, SeparableMap
 
 
 def dense(weights):

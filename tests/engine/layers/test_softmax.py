@@ -9,7 +9,7 @@ import pytest
 from draws import lay_out
 
 import convcore
-from convcore.engine.layers import softmax
+from convcore.engine.layers.softmax import softmax
 
 # (shape, axis): behind whole vectors a rest, rows and columns, blocks and what is left of them.
 PROBLEMS = [

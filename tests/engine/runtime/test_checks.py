@@ -10,7 +10,7 @@ from draws import DTYPES
 
 from convcore.engine.geometry import Axis, Geometry
 from convcore.engine.runtime import checks
-from convcore.kernels.runtime._plain import is_plain
+from convcore.engine.runtime._plain import is_plain
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -388,14 +388,14 @@ def test_all_calls_together_stay_within_what_blas_serves(run_child):
     convcore.set_num_threads(1000)
     assert convcore.get_num_threads() <= 64
     x, w = np.ones((8, 64, 28, 28)), np.ones((64, 64, 3, 3))  # of float64: BLAS's products
-    exact = engine.conv_forward(x, w)
+    exact = engine.conv2d(x, w)
     wrong = []
     complaints = tempfile.TemporaryFile()
     os.dup2(complaints.fileno(), 2)
 
     def work():
         for _ in range(3):
-            if engine.conv_forward(x, w).tobytes() != exact.tobytes():
+            if engine.conv2d(x, w).tobytes() != exact.tobytes():
                 wrong.append(1)
 
     threads = [threading.Thread(target=work) for _ in range(6)]
@@ -607,7 +607,7 @@ def test_forked_child_finds_the_locks_of_the_process_free(run_child):
     import contextlib, threading
     from convcore import random
     from convcore.autograd import handle, traversal
-    from convcore.engine.conv.algorithms import selection
+    from convcore.engine.conv import selection
 
     locks = (
         random.default_generator._lock, traversal._accumulating, handle._ids, selection._changing

@@ -10,7 +10,7 @@ from convcore.compat.torch.onnx import register_custom_op_symbolic as register_c
 from convcore.compat.torch.onnx import (
     unregister_custom_op_symbolic as unregister_custom_op_symbolic,
 )
-from convcore.kernels.runtime.restoring import Calls, restoring
+from convcore.engine.runtime.restoring import Calls, restoring
 from convcore.nn import Module
 from convcore.onnx import export as export
 from convcore.onnx import is_in_onnx_export as is_in_onnx_export

@@ -8,7 +8,7 @@ from typing import Any
 
 from convcore import Tensor, nn, overrides
 from convcore.autograd.handle import RemovableHandle
-from convcore.kernels.runtime.restoring import Calls
+from convcore.engine.runtime.restoring import Calls
 from convcore.nn.modules._hooks import (
     _global_forward_hooks,
     _global_forward_hooks_always_called,

@@ -11,8 +11,8 @@ from draws import lay_out, numbers
 from convcore import engine
 from convcore.backends import conv
 from convcore.engine import reference
-from convcore.engine.conv.algorithms.problem import PassPlan
 from convcore.engine.conv.call import CallPlan
+from convcore.engine.conv.problem import PassPlan
 
 
 @pytest.fixture

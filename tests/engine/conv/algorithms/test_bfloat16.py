@@ -13,10 +13,10 @@ from draws import lay_out
 from convcore import engine
 from convcore.backends import conv
 from convcore.engine import reference
-from convcore.engine.conv.algorithms import bfloat16
-from convcore.engine.conv.algorithms.problem import PASSES, dense_problem
+from convcore.engine.conv.bfloat16 import plan as bfloat16
+from convcore.engine.conv.problem import PASSES, dense_problem
 from convcore.engine.geometry import make_geometry
-from convcore.kernels.runtime import _isa
+from convcore.engine.runtime import _isa
 
 # input, weight, and steps: whole and partial blocks of terms, parts, classes of columns, groups.
 LAYERS = {
@@ -152,7 +152,7 @@ import json
 import numpy as np
 from convcore import engine
 from convcore.backends import conv
-from convcore.kernels.runtime import _isa
+from convcore.engine.runtime import _isa
 assert _isa.bfloat16_name() == {level!r}
 {CHECK}
 print(json.dumps(digests(LAYERS, {layout!r})))

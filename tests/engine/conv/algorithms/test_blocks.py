@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from convcore.engine.conv.algorithms import blocks
+from convcore.engine.conv import blocks
 
 MANY = examples(200)
 sizes = st.integers(1, 5000)

@@ -14,7 +14,7 @@ from direct_checks import (
 )
 
 from convcore import engine
-from convcore.kernels.runtime import _isa
+from convcore.engine.runtime import _isa
 
 MOST_EPS = 4
 # Channels below a vector's, a whole number of vectors, and neither.

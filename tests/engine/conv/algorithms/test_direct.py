@@ -9,8 +9,8 @@ from hypothesis import given
 from properties import examples
 
 from convcore.engine import reference
-from convcore.engine.conv.algorithms import direct
-from convcore.engine.conv.algorithms.problem import PASSES, dense_problem
+from convcore.engine.conv import direct
+from convcore.engine.conv.problem import PASSES, dense_problem
 from convcore.engine.geometry import Axis, Geometry, make_geometry
 from convcore.engine.runtime.layout import dense
 

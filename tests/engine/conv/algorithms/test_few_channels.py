@@ -14,9 +14,9 @@ from properties import examples
 from convcore import engine
 from convcore.backends import conv
 from convcore.engine import reference
-from convcore.engine.conv.algorithms import few_channels
-from convcore.engine.conv.algorithms.problem import PASSES, Problem, dense_problem
+from convcore.engine.conv.few_channels import plan as few_channels
 from convcore.engine.conv.plan import plan_conv
+from convcore.engine.conv.problem import PASSES, Problem, dense_problem
 from convcore.engine.geometry import Axis, Geometry, make_geometry
 from convcore.engine.runtime import layout
 
@@ -232,6 +232,6 @@ def test_long_sums_are_left_to_what_adds_in_blocks(rng):
         assert (reason is not None and "products in one sum" in reason) == refused
     with conv.flags(algorithm=NAME):
         x, w = (rng.random(shape).astype("f") for shape in ((1, 512, 7, 7), (8, 512, 3, 3)))
-        found = engine.conv_forward(x, w)
-    exact = engine.conv_forward(x.astype("d"), w.astype("d"))
+        found = engine.conv2d(x, w)
+    exact = engine.conv2d(x.astype("d"), w.astype("d"))
     assert np.abs(found - exact).max() / exact.max() <= 12 * np.finfo("f").eps

@@ -13,7 +13,7 @@ from direct_checks import (
 )
 
 from convcore import backends
-from convcore.kernels.runtime import _isa
+from convcore.engine.runtime import _isa
 
 MOST_EPS = 4
 # Groups, and channels read and made of one: multipliers, blocks of four and their rests.

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from draws import DTYPES
 
-from convcore.engine.conv.algorithms.blocks import PART_BYTES
-from convcore.engine.conv.algorithms.im2col import IM2COL
-from convcore.engine.conv.algorithms.problem import PASSES, dense_problem
+from convcore.engine.conv.blocks import PART_BYTES
+from convcore.engine.conv.im2col.plan import IM2COL
+from convcore.engine.conv.problem import PASSES, dense_problem
 from convcore.engine.geometry import make_geometry
 
 LAYER = (2, 6, 13, 11), (8, 3, 3, 2)

@@ -12,10 +12,9 @@ from draws import lay_out
 from convcore import engine
 from convcore.backends import conv
 from convcore.engine import reference
-from convcore.engine.conv.algorithms import bfloat16
-from convcore.engine.conv.algorithms.problem import PASSES
-from convcore.engine.runtime import memory
-from convcore.kernels.runtime import _isa
+from convcore.engine.conv.bfloat16 import plan as bfloat16
+from convcore.engine.conv.problem import PASSES
+from convcore.engine.runtime import _isa, memory
 
 GUARD = 64
 
@@ -117,7 +116,7 @@ import numpy as np
 from convcore import engine
 from convcore.backends import conv
 from convcore.engine import reference
-from convcore.kernels.runtime import _isa
+from convcore.engine.runtime import _isa
 assert _isa.name() == {level!r}
 {CHECK}
 found = {{}}

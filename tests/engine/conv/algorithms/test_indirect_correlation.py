@@ -11,11 +11,11 @@ from draws import lay_out, numbers
 from convcore import engine
 from convcore.backends import conv
 from convcore.engine import reference
-from convcore.engine.conv.algorithms import indirect_correlation
-from convcore.engine.conv.algorithms.indirection import ROWS, counts_of
-from convcore.engine.conv.algorithms.problem import dense_problem
+from convcore.engine.conv.indirect import correlation as indirect_correlation
+from convcore.engine.conv.indirect.indirection import ROWS, counts_of
+from convcore.engine.conv.problem import dense_problem
 from convcore.engine.geometry import make_geometry
-from convcore.kernels.runtime import _isa
+from convcore.engine.runtime import _isa
 
 LAYER = (2, 16, 13, 11), (18, 16, 3, 2)
 STEPS = [{}, {"stride": (2, 3), "padding": (1, 4)}, {"dilation": (1, 3), "padding": 2}]

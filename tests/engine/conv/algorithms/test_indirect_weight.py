@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from convcore.engine.conv.algorithms import indirect_weight
-from convcore.engine.conv.algorithms.blocks import PARTIAL_BYTES
-from convcore.engine.conv.algorithms.problem import dense_problem
+from convcore.engine.conv.blocks import PARTIAL_BYTES
+from convcore.engine.conv.indirect import weight as indirect_weight
+from convcore.engine.conv.problem import dense_problem
 from convcore.engine.geometry import make_geometry
-from convcore.kernels.runtime import _isa
+from convcore.engine.runtime import _isa
 
 LAYERS = [
     ((2, 16, 13, 11), (18, 16, 3, 2), {}),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from convcore.engine.conv.algorithms import problem as problems
-from convcore.engine.conv.algorithms.problem import FORWARD, INPUT_GRAD, PASSES, WEIGHT_GRAD
+from convcore.engine.conv import problem as problems
+from convcore.engine.conv.problem import FORWARD, INPUT_GRAD, PASSES, WEIGHT_GRAD
 from convcore.engine.geometry import make_geometry
 
 G = make_geometry((2, 6, 9, 7), (8, 3, 3, 2), stride=2, padding=1, groups=2)

@@ -15,10 +15,10 @@ import convcore
 from convcore import engine
 from convcore.backends import conv
 from convcore.engine import make_geometry, plan_conv
+from convcore.engine.conv import selection as selections
 from convcore.engine.conv.algorithms import ALGORITHMS, choose
-from convcore.engine.conv.algorithms import selection as selections
-from convcore.engine.conv.algorithms.problem import PASSES, dense_problem
-from convcore.engine.conv.algorithms.selection import selection_of
+from convcore.engine.conv.problem import PASSES, dense_problem
+from convcore.engine.conv.selection import selection_of
 
 DENSE = ((2, 16, 12, 12), (24, 16, 3, 3), {"padding": 1})
 STRIDED = ((2, 16, 12, 12), (24, 16, 3, 3), {"padding": 1, "stride": 2})
@@ -43,9 +43,11 @@ def restored():
     selections._default = before
 
 
-def test_algorithm_has_the_name_of_its_file():
-    for name in conv.algorithms:
-        assert find_spec(f"convcore.engine.conv.algorithms.{name}")
+def test_algorithm_has_the_name_of_its_folder_or_file():
+    folders = {each.prepare.__module__.split(".")[3] for each in ALGORITHMS}
+    for algorithm in ALGORITHMS:
+        places = [algorithm.name, *(f"{folder}.{algorithm.name}" for folder in folders)]
+        assert any(find_spec(f"convcore.engine.conv.{place}") for place in places)
 
 
 @pytest.mark.parametrize("layer", LAYERS)

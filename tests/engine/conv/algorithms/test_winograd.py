@@ -12,7 +12,7 @@ import pytest
 
 from convcore import backends, engine
 from convcore.engine import reference
-from convcore.kernels.runtime import _isa
+from convcore.engine.runtime import _isa
 
 EPS = 2.0**-23
 MOST_EPS = 12
@@ -107,7 +107,7 @@ import json, random
 import numpy as np
 from convcore import backends, engine
 from convcore.engine import reference
-from convcore.kernels.runtime import _isa
+from convcore.engine.runtime import _isa
 EPS = 2.0**-23
 assert _isa.name() == {level!r}
 {CHECK}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from convcore.engine.conv.algorithms import winograd_tiles
-from convcore.engine.conv.algorithms.problem import dense_problem
-from convcore.engine.conv.algorithms.winograd_tiles import SIZES
+from convcore.engine.conv.problem import dense_problem
+from convcore.engine.conv.winograd import tiles as winograd_tiles
+from convcore.engine.conv.winograd.tiles import SIZES
 from convcore.engine.geometry import Axis, make_geometry
 from convcore.engine.runtime.layout import dense
 

@@ -1,0 +1,1 @@
+"""Depthwise convolutions: each channel has a kernel of its own."""

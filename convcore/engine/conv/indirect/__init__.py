@@ -1,0 +1,1 @@
+"""Products whose rows are pointers to the input: no patch is copied."""

@@ -1,0 +1,1 @@
+"""Winograd's method: tiles are transformed, multiplied and transformed back."""

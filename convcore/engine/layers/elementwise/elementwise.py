@@ -1,0 +1,268 @@
+"""Elementwise ops and their gradients: compiled, in one pass on all threads.
+
+The ops are those of ops.h, by name.  Their kernels take float32, float64 and
+bfloat16 without gaps in memory; `forward` and `gradient` convert what is else, such as float16.
+Of bfloat16 each result is computed in float32 and rounded once.
+Results lie in memory as their arguments do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from convcore.engine.layers.elementwise import _elementwise
+from convcore.engine.runtime import memory
+from convcore.engine.runtime.checks import plain
+from convcore.engine.runtime.errstate import quiet
+from convcore.engine.runtime.layout import is_channels_last, is_dense
+
+Array = np.ndarray[Any, Any]
+
+
+class Op(NamedTuple):
+    """What engine/layers/elementwise/ops.h says of an op."""
+
+    number: int
+    saved: str  # what its gradient needs: 'input' or 'result'; '' of an op of two arrays
+    parameters: int
+    cost: float  # of an element, in multiply-adds
+    has_double: bool
+
+
+OPS = {name: Op(*entry) for name, entry in _elementwise.OPS.items()}
+
+# Smaller arrays are not worth the call where NumPy has the op; what NumPy makes in several steps
+# the kernel would gain from 4 elements on (1.2 times), but results of some ops would change in the
+# last bit.  A sum or product runs on one thread below 1 << 17, and NumPy is 1.4 to 1.8 times as
+# fast there; relu is as fast at 4096, a sum with a number a channel at 4096 too:
+# benchmarks/sweep.py --threads 1 --constant engine.layers.elementwise.elementwise._LEAST_OF_ONE.sum
+# --values 16384,1000000000 --calls "sum of"; and the others with --values 0,1000000
+_LEAST = 16
+_LEAST_OF_BFLOAT16 = 1 << 8
+_LEAST_OF_ONE = {"relu": 1 << 11, "sum": 1 << 17, "product": 1 << 17}
+_LEAST_BY_CHANNEL = {"sum": 1 << 11, "product": 1 << 11}
+
+# From float16 and back an element takes several times as long as a cheap op: converting for relu's
+# gradient takes 2 to 3 times as long as not, and not for hardswish's and silu's 2 to 5 times:
+# benchmarks/sweep.py --threads 1 --constant engine.layers.elementwise.elementwise._CHEAP
+# --values 0,1000 --calls float16
+_CHEAP = 8
+
+_HALF, _SINGLE, _DOUBLE = np.dtype("f2"), np.dtype("f4"), np.dtype("f8")
+
+
+def computes(op: str, dtype: np.dtype) -> bool:
+    """Return whether `forward` and `gradient` take arrays of a dtype."""
+    return dtype.kind in "fV" and (dtype != _DOUBLE or OPS[op].has_double)
+
+
+def is_worth_converting(op: str, dtype: np.dtype) -> bool:
+    """Return whether it takes less time to convert to and from float32 than NumPy's masks do."""
+    return dtype != _HALF or OPS[op].cost > _CHEAP
+
+
+def has_kernel(op: str, array: Array, *others: Array) -> bool:
+    """Return whether a kernel takes the arrays: large, of one dtype of its, dense, in one order."""
+    least = _LEAST_OF_ONE.get(op, _LEAST) if array.dtype.char != "E" else _LEAST_OF_BFLOAT16
+    if array.size < least:
+        return False
+    return _is_ready(op, array) and all(_lie_alike(other, array) for other in others)
+
+
+def _is_ready(op: str, array: Array) -> bool:
+    """Return whether a kernel takes an array as it is."""
+    if array.dtype == _SINGLE or array.dtype.char == "E":
+        return is_dense(array)
+    return array.dtype == _DOUBLE and OPS[op].has_double and is_dense(array)
+
+
+def _lie_alike(other: Array, array: Array) -> bool:
+    """Return whether the elements of two arrays, one of them dense, come in the same order."""
+    if other.dtype != array.dtype or other.shape != array.shape:
+        return False
+    if other.strides == array.strides:
+        return other.flags.aligned
+    axes = zip(array.shape, array.strides, other.strides, strict=True)
+    return other.flags.aligned and all(size == 1 or a == b for size, a, b in axes)
+
+
+def empty_like(array: Array) -> Array:
+    """Return a new array that lies in memory as a dense one does, not cleared."""
+    if array.nbytes < memory.LEAST_BYTES:
+        return np.empty_like(array)
+    return np.ndarray(array.shape, array.dtype, memory.Block(array.nbytes), 0, array.strides)
+
+
+def laid_out_like(array: Array, model: Array) -> Array:
+    """Return the array in the dtype and memory order of a dense one; a copy where they differ."""
+    if array.dtype == model.dtype and array.strides == model.strides and array.flags.aligned:
+        return array
+    copy = empty_like(model)
+    np.copyto(copy, array)
+    return copy
+
+
+def step_of(op: str, params: Sequence[float] = ()) -> Callable[[Array, Any, Array], None]:
+    """Return f(x, other, out) for float32 arrays that lie alike, of any size; other may be None.
+
+    For programs that do the same again and again.
+    """
+    number, params = OPS[op].number, tuple(params)
+    apply = _elementwise.apply
+
+    def step(x: Array, other: Array | None, out: Array) -> None:
+        apply(number, x, other, out, params)
+
+    return step
+
+
+def step_by_channel(
+    op: str, shape: Sequence[int], images: int, channels_last: bool
+) -> Callable[[Array, Array, Array], None]:
+    """Return f(x, numbers, out) for float32 arrays that lie alike, dense in a memory format.
+
+    For programs that do the same again and again; see `by_channel`.
+
+    Parameters
+    ----------
+    op : 'sum', 'product', 'prelu' or 'prelu_slope'
+    shape : (N, C, *sizes), of x and out
+    images : N, or 1 for the same numbers in all
+        The numbers are (images, C), without gaps.
+    channels_last : bool
+    """
+    number, channels, pixels = OPS[op].number, shape[1], math.prod(shape[2:])
+    apply = _elementwise.apply_channels
+
+    def step(x: Array, numbers: Array, out: Array) -> None:
+        apply(number, x, numbers, out, images, channels, pixels, channels_last)
+
+    return step
+
+
+def forward(op: str, x: Array, params: Sequence[float] = ()) -> Array:
+    """Return an op of each element.
+
+    Parameters
+    ----------
+    op : str
+        An op of one array.
+    x : float16, float32 or float64, of any strides
+    params : as many numbers as the op has
+    """
+    if not _is_ready(op, x):
+        return _converted(forward, op, params, x)
+    out = empty_like(x)
+    _apply(op, x, None, out, params)
+    return out
+
+
+def _apply(op: str, x: Array, other: Array | None, out: Array, params: Sequence[float]) -> None:
+    """Apply an op to arrays that lie alike; its parameters are rounded to their dtype."""
+    if x.dtype.char != "E":
+        _elementwise.apply(OPS[op].number, x, other, out, params)
+        return
+    rounded = [float(x.dtype.type(number)) for number in params]
+    # Buffers know no bfloat16.
+    x, out = x.view(np.uint16), out.view(np.uint16)
+    other = None if other is None else other.view(np.uint16)
+    _elementwise.apply(OPS[op].number, x, other, out, rounded)
+
+
+def forward_in_place(op: str, x: Array) -> None:
+    """Replace each element of an array that has a kernel by an op of it."""
+    _apply(op, x, None, x, ())
+
+
+def gradient(op: str, grad: Array, saved: Array, params: Sequence[float] = ()) -> Array:
+    """Return the gradient of an op's argument.
+
+    Parameters
+    ----------
+    op : str
+        An op of one array.
+    grad : Array
+        The gradient of the op's result.
+    saved : Array, of grad's shape and dtype
+        The op's argument or its result: `OPS` says which.
+    params : numbers
+    """
+    if not any(grad.strides) and grad.dtype == saved.dtype and _is_ready(op, saved):
+        grad = laid_out_like(grad, saved)  # one number, expanded: the gradient of a sum
+    if not _is_ready(op, saved) or not _lie_alike(grad, saved):
+        return _converted(gradient, op, params, grad, saved)
+    out = empty_like(grad)
+    _apply(op, saved, grad, out, params)
+    return out
+
+
+def _converted(function: Callable, op: str, params: Sequence[float], *arrays: Array) -> Array:
+    """Call a function with copies that a kernel takes, in float32 but where they are float64.
+
+    The result has the arrays' dtype, and the layout that a ufunc of NumPy would give it.
+    """
+    dtype = arrays[0].dtype
+    wide = _DOUBLE if dtype == _DOUBLE else _SINGLE
+    model = _ufunc_result(arrays, wide)
+    rounded = [float(quiet(dtype.type, number)) for number in params]
+    value = function(op, *(quiet(laid_out_like, array, model) for array in arrays), rounded)
+    return quiet(value.astype, dtype, copy=False)
+
+
+def _ufunc_result(arrays: tuple[Array, ...], dtype: np.dtype) -> Array:
+    """Return an array, not cleared, that lies as NumPy lays out the result of a ufunc."""
+    operands: Any = (*arrays, None)
+    flags: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
+    dtypes = [None] * len(arrays) + [dtype]
+    return np.nditer(operands, ["zerosize_ok"], flags, dtypes).operands[-1]
+
+
+def binary(
+    op: str, a: Array, b: Array, params: Sequence[float] = (), out: Array | None = None
+) -> Array:
+    """Return an op of two arrays that have a kernel, such as 'sum'; ``out`` may be one of them."""
+    if out is None:
+        out = empty_like(a)
+    _apply(op, b, a, out, params)
+    return out
+
+
+def by_channel(op: str, x: Array, numbers: Array) -> Array | None:
+    """Return an op of two arrays, one of which has a number a channel; None without a kernel.
+
+    Parameters
+    ----------
+    op : 'sum', 'product', 'prelu' or 'prelu_slope'
+    x : (N, C, *sizes), float32 or float64, in one of the two memory formats
+    numbers : (N, C, 1, ...) or (1, C, 1, ...), of x's dtype
+    """
+    shape, images = x.shape, numbers.shape[:1]
+    if (
+        x.size < _LEAST_BY_CHANNEL.get(op, _LEAST)
+        or x.dtype not in (_SINGLE, _DOUBLE)
+        or numbers.dtype != x.dtype
+        or len(shape) < 3
+        or numbers.shape != (*images, shape[1], *(1,) * (len(shape) - 2))
+        or images not in ((1,), shape[:1])
+    ):
+        return None
+    last = not x.flags.c_contiguous
+    if not is_dense(x) or (last and not is_channels_last(shape, x.strides)):
+        return None
+    out = empty_like(x)
+    numbers = np.ascontiguousarray(plain(numbers))
+    pixels = math.prod(shape[2:])
+    _elementwise.apply_channels(OPS[op].number, x, numbers, out, images[0], shape[1], pixels, last)
+    return out
+
+
+def add_to(total: Array, array: Array) -> None:
+    """Add an array, which broadcasts and is converted as NumPy does it, in place."""
+    if has_kernel("sum", total, array):
+        binary("sum", total, array, out=total)
+    else:
+        quiet(np.add, total, array, out=total)  # infinities of both signs warn

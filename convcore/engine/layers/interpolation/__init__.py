@@ -1,0 +1,1 @@
+"""Interpolation (resize) of images, and other separable maps."""

@@ -1,0 +1,1 @@
+"""Batch, group, instance and layer norm, and moments of arrays."""

@@ -1,9 +1,0 @@
-"""Convolutions in which every channel has a kernel of its own, channels side by side."""
-
-from convcore.kernels.conv._im2col cimport Window
-from convcore.kernels.runtime._types cimport number
-
-cdef void multiply_channels(
-    const number *x, const number *w, const Window *v, Py_ssize_t channels, Py_ssize_t c0,
-    Py_ssize_t c1, Py_ssize_t q0, Py_ssize_t q1, number *out, Py_ssize_t ld,
-) noexcept nogil

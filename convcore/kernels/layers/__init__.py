@@ -1,1 +1,0 @@
-"""Layer kernels: ops, norms, pooling, separable, softmax, NLL, sums, copies, optimizers, clip."""

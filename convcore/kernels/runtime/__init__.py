@@ -1,1 +1,0 @@
-"""What all kernels stand on: instruction sets, threads, memory, buffers, gemm."""
