@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import external_data_helper, numpy_helper
+from onnx_nets import session_of
 
 import convcore
 from convcore.onnx import load, save
@@ -20,11 +20,7 @@ STEPS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 
 def by_runtime(path, inputs):
     """Return ONNX Runtime's results of a model for inputs by name."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
-    return session.run(None, inputs)
+    return session_of(path).run(None, inputs)
 
 
 def arguments(net, inputs):

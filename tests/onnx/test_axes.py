@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx_nets import session_of
 
 import convcore
 from convcore import nn
@@ -108,11 +109,11 @@ def test_the_names_are_those_of_forward_and_not_of_the_model():
 
 
 def test_another_batch_runs_in_onnx_runtime(tmp_path, rng):
-    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxruntime")
     net, file = Net(), tmp_path / "net.onnx"
     export(net, (convcore.ones(3, 4),), file, dynamic_shapes={"x": {0: "batch"}})
     x = rng.standard_normal((7, 4), dtype=np.float32)
-    session = onnxruntime.InferenceSession(file)
+    session = session_of(file)
     assert session.get_outputs()[0].shape == ["batch", 2]
     (result,) = session.run(None, {"x": x})
     np.testing.assert_allclose(result, net(convcore.tensor(x)).detach().numpy(), 1e-5, 1e-6)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from onnx_nets import Call
 
 import convcore
-from convcore import nn
 from convcore.nn import functional as F
 
 pytest.importorskip("onnx", reason="needs onnx: pip install 'convcore[onnx]'")
@@ -13,15 +13,6 @@ pytest.importorskip("onnx", reason="needs onnx: pip install 'convcore[onnx]'")
 from convcore.onnx import OnnxError, export
 from convcore.onnx.refusals import _ADVICE, _READERS, NO_TRANSLATION, READ_VALUES
 from convcore.onnx.translation import TRANSLATIONS
-
-
-class Call(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
 
 
 def refused(function, shape=(3, 4)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from onnx_nets import Call
 
 import convcore
 from convcore import nn
@@ -26,15 +27,6 @@ class Own(nn.Module):
 
     def forward(self, x):
         return own_relu(self.activation(self.layer(x)))
-
-
-class Call(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
 
 
 def test_names_of_ones_own_are_seen():

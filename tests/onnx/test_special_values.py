@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from onnx_nets import session_of
 
 import convcore
 
@@ -94,10 +95,8 @@ def model_of(op, arrays, options):
 
 
 def by_runtime(model, arrays):
-    runtime = pytest.importorskip("onnxruntime")
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4
-    session = runtime.InferenceSession(model.SerializeToString(), options)
+    pytest.importorskip("onnxruntime")
+    session = session_of(model.SerializeToString())
     return session.run(None, {f"x{k}": x for k, x in enumerate(arrays)})[0]
 
 

@@ -1,9 +1,10 @@
-"""What the tests of translations share: a function as a net, and the comparison of its model."""
+"""What the tests of translations share: the comparison of a function with its model."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx_nets import Call, runtime_results
 
 import convcore
 from convcore import nn
@@ -11,33 +12,11 @@ from convcore import nn
 pytest.importorskip("onnx", reason="needs onnx: pip install 'convcore[onnx]'")
 
 
-class Call(nn.Module):
-    """A function as a net."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs):
-        return self.function(*inputs)
-
-
 def tensors(result):
     """Return the tensors of a result, those in a tuple and in what lies in it."""
     if isinstance(result, tuple | list):
         return [tensor for each in result for tensor in tensors(each)]
     return [] if result is None else [result.detach()]
-
-
-def runtime_results(program, inputs):
-    """Return what ONNX Runtime computes, or None where it is not installed."""
-    try:
-        import onnxruntime
-    except ImportError:
-        return None
-    session = onnxruntime.InferenceSession(program.model_proto.SerializeToString())
-    names = [each.name for each in session.get_inputs()]
-    return session.run(None, dict(zip(names, (x.numpy() for x in inputs), strict=True)))
 
 
 @pytest.fixture
@@ -64,7 +43,8 @@ def agree():
             for one, other in zip(found, expected, strict=True):
                 assert one.dtype is other.dtype
                 convcore.testing.assert_close(one, other, rtol=1e-5, atol=1e-5, equal_nan=True)
-            for one, other in zip(runtime_results(program, given) or (), expected, strict=False):
+            data = program.model_proto.SerializeToString()
+            for one, other in zip(runtime_results(data, *given) or (), expected, strict=False):
                 assert one.dtype == other.numpy().dtype
                 assert one.shape == other.shape
                 np.testing.assert_allclose(one, other.numpy(), rtol=2e-5, atol=2e-5)
