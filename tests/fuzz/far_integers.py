@@ -11,19 +11,15 @@ refused before it.  Children with a limit on time and memory make the calls (fun
 
 from __future__ import annotations
 
-import argparse
 import functools
 import re
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from inspect import Parameter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-HERE = Path(__file__).resolve()
-_SPEC = spec_from_file_location("function_fuzz", HERE.with_name("functions.py"))
-functions = module_from_spec(_SPEC)
-_SPEC.loader.exec_module(functions)
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import functions
 
 FAR = (2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, 10**30, -(2**31) - 1, -(2**63), -(2**63) - 1)
 PLACES = (*functions.PLACES, "nn", "nn.init", "nn.utils", "nn.utils.rnn", "utils.data")
@@ -114,56 +110,21 @@ def _fitting(name: str) -> dict[str, tuple[int, ...]]:
     return {}
 
 
-def call(number: int, only: str, compare: bool) -> tuple[Any, str]:
-    """Make a call by its number; return its function, and what is wrong."""
-    place, far = _numbered(number, only)
+def _wrong(place: Place, far: int, compare: bool) -> str:
+    """Make a call with a far int in a place; return what is wrong, or ''."""
     seed = right_call(place)
     draw, args, kwargs = _drawn(place, seed or 0, far)
-    wrong = functions.judged(place.function, draw, args, kwargs, compare and seed is not None)
-    return place, f"{far}: {wrong}" if wrong else ""
+    return functions.judged(place.function, draw, args, kwargs, compare and seed is not None)
 
 
-def _numbered(number: int, only: str) -> tuple[Place, int]:
-    return places(only)[number // len(FAR)], FAR[number % len(FAR)]
-
-
-def hunt(numbers: range, only: str, compare: bool, folder: Path) -> list[list]:
-    """Return the findings of some calls as [number, place, what]."""
-    command = [str(HERE), "--work", only, str(int(compare))]
-    stop = min(numbers.stop, len(places(only)) * len(FAR))
-    return functions.in_children(
-        command, numbers.start, stop, folder, lambda number: str(_numbered(number, only)[0])
-    )
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="names of functions, between commas")
-    parser.add_argument("--call", type=int, help="make one call again")
-    parser.add_argument("--alone", action="store_true", help="do not compare with PyTorch")
-    parser.add_argument("--work", nargs=5, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.work:
-        only, compare, start, stop, progress = options.work
-        with_pytorch = functions.with_pytorch(compare == "1")
-        functions.make_calls(
-            int(start), int(stop), progress, lambda number: call(number, only, with_pytorch)
-        )
-        return 0
-    if options.call is not None:
-        place, far = _numbered(options.call, options.only)
-        print(place, *_drawn(place, right_call(place) or 0, far)[1:], sep="\n")
-        print(call(options.call, options.only, not options.alone)[1] or "right, or a clear error")
-        return 0
-    every = places(options.only)
-    calls = len(every) * len(FAR)
-    found = hunt(range(calls), options.only, not options.alone, Path("/tmp"))
-    for number, name, what in found:
-        print(f"{number}\t{name}\t{what}")
-    reached = sum(right_call(place) is not None for place in every)
-    print(f"{calls} calls in {len(every)} places, {reached} of them reached; {len(found)} findings")
-    return bool(found)
-
+SWEEP = functions.Sweep(
+    Path(__file__).resolve(),
+    places,
+    FAR,
+    lambda place, far: _drawn(place, right_call(place) or 0, far)[1:],
+    lambda place: right_call(place) is not None,
+    _wrong,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(SWEEP.main(__doc__.splitlines()[0]))

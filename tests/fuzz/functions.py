@@ -655,6 +655,75 @@ def in_children(
     return found
 
 
+class Sweep(NamedTuple):
+    """Numbered calls that are right but for one value in one place: each place with each value.
+
+    script : what a child runs
+    places : the places in functions of some names, between commas, or in all
+    values : what is put into a place
+    drawn : place, value -> the arguments of the call, to be shown
+    is_right : whether a place is in a call that is right otherwise
+    wrong : place, value, compare -> what is wrong with the call, or ''
+    """
+
+    script: Path
+    places: Callable[[str], list]
+    values: tuple
+    drawn: Callable[[Any, Any], Any]
+    is_right: Callable[[Any], bool]
+    wrong: Callable[[Any, Any, bool], str]
+
+    def call(self, number: int, only: str, compare: bool) -> tuple[Any, str]:
+        """Make a call by its number; return its place, and what is wrong."""
+        place, value = self._numbered(number, only)
+        wrong = self.wrong(place, value, compare)
+        return place, f"{value!r}: {wrong}" if wrong else ""
+
+    def _numbered(self, number: int, only: str) -> tuple[Any, Any]:
+        place, value = divmod(number, len(self.values))
+        return self.places(only)[place], self.values[value]
+
+    def hunt(self, only: str, compare: bool, folder: Path) -> list[list]:
+        """Return the findings of all calls as [number, place, what]; children make them."""
+        command = [str(self.script), "--work", only, str(int(compare))]
+        calls = len(self.places(only)) * len(self.values)
+        return in_children(
+            command, 0, calls, folder, lambda number: str(self._numbered(number, only)[0])
+        )
+
+    def main(self, about: str) -> int:
+        """Run the script: all calls, those of a child, or one that is shown."""
+        parser = argparse.ArgumentParser(description=about)
+        parser.add_argument("--only", default="", help="names of functions, between commas")
+        parser.add_argument("--call", type=int, help="make one call again")
+        parser.add_argument("--alone", action="store_true", help="do not compare with PyTorch")
+        parser.add_argument("--work", nargs=5, help=argparse.SUPPRESS)
+        options = parser.parse_args()
+        if options.work:
+            only, compare, start, stop, progress = options.work
+            beside = with_pytorch(compare == "1")
+            make_calls(
+                int(start), int(stop), progress, lambda number: self.call(number, only, beside)
+            )
+            return 0
+        if options.call is not None:
+            place, value = self._numbered(options.call, options.only)
+            print(place, self.drawn(place, value), sep="\n")
+            wrong = self.call(options.call, options.only, not options.alone)[1]
+            print(wrong or "right, or a clear error")
+            return 0
+        found = self.hunt(options.only, not options.alone, Path("/tmp"))
+        for number, name, what in found:
+            print(f"{number}\t{name}\t{what}")
+        every = self.places(options.only)
+        reached = sum(map(self.is_right, every))
+        print(
+            f"{len(every) * len(self.values)} calls in {len(every)} places, {reached} of them "
+            f"reached; {len(found)} findings"
+        )
+        return bool(found)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=100_000)

@@ -18,7 +18,7 @@ far_integers = fuzz_script("far_integers")
 @pytest.mark.subprocess
 def test_far_integers_are_right_or_clear_errors(tmp_path):
     names = "conv2d,max_pool2d,scatter,tensor_split,TransformerEncoder"
-    assert far_integers.hunt(range(10**6), names, False, tmp_path) == []
+    assert far_integers.SWEEP.hunt(names, False, tmp_path) == []
 
 
 @pytest.mark.parametrize("name", ["conv2d", "max_pool3d", "unfold", "roll", "Conv2d"])

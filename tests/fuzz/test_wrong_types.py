@@ -16,7 +16,7 @@ NAMES = ("cat", "masked_fill", "narrow", "quantile", "roll", "topk")
 
 @pytest.mark.subprocess
 def test_wrong_types_are_refused_by_the_name_of_the_argument(torch, tmp_path):
-    assert wrong_types.hunt(range(10**6), ",".join(NAMES), True, tmp_path) == []
+    assert wrong_types.SWEEP.hunt(",".join(NAMES), True, tmp_path) == []
 
 
 def test_each_function_has_a_right_call():

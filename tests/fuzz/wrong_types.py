@@ -13,22 +13,18 @@ with its reason.  Children make the calls (functions.py).
 
 from __future__ import annotations
 
-import argparse
 import functools
 import math
 import re
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from inspect import Parameter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-HERE = Path(__file__).resolve()
-_SPEC = spec_from_file_location("function_fuzz", HERE.with_name("functions.py"))
-functions = module_from_spec(_SPEC)
-_SPEC.loader.exec_module(functions)
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import functions
 
 PLACES = (*functions.PLACES, "nn", "nn.init", "nn.utils", "nn.utils.rnn")
 TRIES = 300  # draws, until a call is right
@@ -175,24 +171,27 @@ def _drawn(place: Place, seed: int, wrong: Any) -> tuple[Any, list, dict[str, An
     return draw, args, kwargs
 
 
-def call(number: int, only: str, compare: bool) -> tuple[Any, str]:
-    """Make a call by its number; return its place, and what is wrong."""
+def _changed(place: Place, value: Any) -> tuple[Any, list, dict[str, Any]] | None:
+    """Return the arguments of a call as `_drawn`, or None where no call is right."""
+    seed = right_call(place.function)
+    return None if seed is None else _drawn(place, seed, value)
+
+
+def _wrong(place: Place, value: Any, compare: bool) -> str:
+    """Make a call with a value of a wrong type in a place; return what is wrong, or ''."""
     import convcore
 
-    place, which = _numbered(number, only)
-    seed = right_call(place.function)
-    drawn = None if seed is None else _drawn(place, seed, WRONG[which])
+    drawn = _changed(place, value)
     if drawn is None:
-        return place, ""
+        return ""
     given = list(drawn[1:])
-    ours = functions.built(convcore, given)
-    _, error = functions._called(place.function, convcore, *ours)
+    _, error = functions._called(place.function, convcore, *functions.built(convcore, given))
     said = ""
     if error is not None:
         said = functions._bad_error(error) or _unclear(place, error)
     if compare and not said:
-        said = _unlike_pytorch(place, seed, given, error)
-    return place, f"{WRONG[which]!r}: {said}" if said and not _is_known(place, which, said) else ""
+        said = _unlike_pytorch(place, right_call(place.function), given, error)
+    return "" if said and _is_known(place, value, said) else said
 
 
 def _unclear(place: Place, error: Exception) -> str:
@@ -203,8 +202,8 @@ def _unclear(place: Place, error: Exception) -> str:
     return f"{type(error).__name__}: {text} @ {functions._where(error)}"
 
 
-def _is_known(place: Place, which: int, said: str) -> bool:
-    text = f"{WRONG[which]!r}: {said}"
+def _is_known(place: Place, value: Any, said: str) -> bool:
+    text = f"{value!r}: {said}"
     return any(re.fullmatch(a, str(place)) and re.match(b, text) for a, b, _ in KNOWN)
 
 
@@ -240,48 +239,14 @@ def _has_place(place: Place, seed: int) -> bool:
     return not all(isinstance(error, TypeError) for error in errors)
 
 
-def _numbered(number: int, only: str) -> tuple[Place, int]:
-    return places(only)[number // len(WRONG)], number % len(WRONG)
-
-
-def hunt(numbers: range, only: str, compare: bool, folder: Path) -> list[list]:
-    """Return the findings of some calls as [number, place, what]."""
-    command = [str(HERE), "--work", only, str(int(compare))]
-    stop = min(numbers.stop, len(places(only)) * len(WRONG))
-    return functions.in_children(
-        command, numbers.start, stop, folder, lambda number: str(_numbered(number, only)[0])
-    )
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="names of functions, between commas")
-    parser.add_argument("--call", type=int, help="make one call again")
-    parser.add_argument("--alone", action="store_true", help="do not compare with PyTorch")
-    parser.add_argument("--work", nargs=5, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.work:
-        only, compare, start, stop, progress = options.work
-        with_pytorch = functions.with_pytorch(compare == "1")
-        functions.make_calls(
-            int(start), int(stop), progress, lambda number: call(number, only, with_pytorch)
-        )
-        return 0
-    if options.call is not None:
-        place, which = _numbered(options.call, options.only)
-        seed = right_call(place.function)
-        print(place, seed, None if seed is None else _drawn(place, seed, WRONG[which]), sep="\n")
-        print(call(options.call, options.only, not options.alone)[1] or "right, or a clear error")
-        return 0
-    calls = len(places(options.only)) * len(WRONG)
-    found = hunt(range(calls), options.only, not options.alone, Path("/tmp"))
-    for number, name, what in found:
-        print(f"{number}\t{name}\t{what}")
-    every = {place.function for place in places(options.only)}
-    reached = sum(right_call(function) is not None for function in every)
-    print(f"{calls} calls of {len(every)} functions, {reached} reached; {len(found)} findings")
-    return bool(found)
-
+SWEEP = functions.Sweep(
+    Path(__file__).resolve(),
+    places,
+    WRONG,
+    _changed,
+    lambda place: right_call(place.function) is not None,
+    _wrong,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(SWEEP.main(__doc__.splitlines()[0]))
