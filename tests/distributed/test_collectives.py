@@ -123,16 +123,6 @@ def test_one_process_of_mpi_is_a_group(tmp_path):
     assert mpi.run(program, 1, tmp_path) == ["0 1 [1.0, 1.0] True"]
 
 
-@pytest.fixture
-def alone(monkeypatch):
-    """A group of this process, as if mpi4py were not installed."""
-    monkeypatch.setitem(sys.modules, "mpi4py", None)
-    dist.init_process_group("mpi")
-    yield
-    if dist.is_initialized():
-        dist.destroy_process_group()
-
-
 def test_one_process_is_a_group(alone):
     x = convcore.arange(3.0)
     for op in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.MAX):

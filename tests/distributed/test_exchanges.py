@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import mpi
 import pytest
 
@@ -70,15 +68,6 @@ EXCHANGES = """
 def test_exchanges_are_numpys(ranks, tmp_path):
     expected = [f"{rank} of {ranks}" for rank in range(ranks)]
     assert mpi.run_in_shared(EXCHANGES, ranks, tmp_path) == expected
-
-
-@pytest.fixture
-def alone(monkeypatch):
-    """A group of this process, as if mpi4py were not installed."""
-    monkeypatch.setitem(sys.modules, "mpi4py", None)
-    dist.init_process_group("mpi")
-    yield
-    dist.destroy_process_group()
 
 
 def test_one_process_keeps_what_it_has(alone):

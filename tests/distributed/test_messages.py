@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import mpi
 import pytest
 
@@ -76,15 +74,6 @@ MESSAGES = """
 def test_messages_arrive(ranks, tmp_path):
     expected = [f"{rank} of {ranks}" for rank in range(ranks)]
     assert mpi.run_in_shared(MESSAGES, ranks, tmp_path) == expected
-
-
-@pytest.fixture
-def alone(monkeypatch):
-    """A group of this process, as if mpi4py were not installed."""
-    monkeypatch.setitem(sys.modules, "mpi4py", None)
-    dist.init_process_group("mpi")
-    yield
-    dist.destroy_process_group()
 
 
 @pytest.mark.parametrize(
