@@ -1,7 +1,5 @@
 """What scripts ask of CUDA and of other backends on any machine, before they compute on the CPU."""
 
-from __future__ import annotations
-
 import pytest
 
 import convcore

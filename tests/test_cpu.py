@@ -1,7 +1,5 @@
 """`cpu`, the module of the one device, has PyTorch's answers."""
 
-from __future__ import annotations
-
 import pytest
 
 import convcore

@@ -1,7 +1,5 @@
 """``out=`` of the functions that make tensors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What docs/determinism.md promises of whole training steps; every test that it names is there."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import os

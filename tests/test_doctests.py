@@ -1,7 +1,5 @@
 """The examples in docstrings print what they say, in every module of the package."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Dtypes, sizes and the device: what they print, how types are promoted, what is refused."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import operator

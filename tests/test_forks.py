@@ -1,7 +1,5 @@
 """Forks while other threads are anywhere in the library: no child hangs."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

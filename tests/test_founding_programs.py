@@ -4,8 +4,6 @@ Each runs with PyTorch's names, on convcore and, where it is installed, on PyTor
 is written down once and must be what both print.
 """
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import math

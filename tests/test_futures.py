@@ -1,7 +1,5 @@
 """Futures: values that come later."""
 
-from __future__ import annotations
-
 import pickle
 import threading
 

@@ -1,7 +1,5 @@
 """Hints: an error's text is PyTorch's, and its last line says what was meant."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import gc

@@ -1,7 +1,5 @@
 """hub: models and weights from local folders and the cache; downloads are refused."""
 
-from __future__ import annotations
-
 import pytest
 
 import convcore

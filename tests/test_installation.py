@@ -1,7 +1,5 @@
 """What is tested is what was installed."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The device 'meta': modules are built without memory, and filled later."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """What is public says in its docstring what it does, and takes its arguments as PyTorch does."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import types

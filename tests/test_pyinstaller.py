@@ -1,7 +1,5 @@
 """PyInstaller's hook collects the modules that are imported by name, and the compiled ones."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 import types

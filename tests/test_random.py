@@ -1,7 +1,5 @@
 """Random numbers: equal to PyTorch's after the same seed, and from sources of their own."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import threading

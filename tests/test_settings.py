@@ -1,7 +1,5 @@
 """Settings that scripts make at their start, and NumPy's functions on tensors, as in PyTorch."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is said at the end of a run about the tests that did not run."""
 
-from __future__ import annotations
-
 import pytest
 from skips import LONG, NOTHING, command_of, plain_reason, summary
 

@@ -1,7 +1,5 @@
 """Storages: addresses, sizes and elements of the memory that tensors share."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import sys

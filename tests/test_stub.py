@@ -1,7 +1,5 @@
 """The stub says what Tensor has; type checkers read it, and the front door, as people use them."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import site

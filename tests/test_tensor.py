@@ -1,7 +1,5 @@
 """Tensor itself: what it tells, Python's and NumPy's protocols, copies.  `lib` is PyTorch too."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import pickle

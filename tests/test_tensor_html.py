@@ -1,7 +1,5 @@
 """What notebooks show: tensors that look like images, modules, and summaries of nets."""
 
-from __future__ import annotations
-
 import base64
 import html
 import re

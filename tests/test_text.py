@@ -1,7 +1,5 @@
 """Text from files is printed without control characters, and not without end."""
 
-from __future__ import annotations
-
 import pytest
 
 from convcore._errors.text import printable

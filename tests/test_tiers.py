@@ -1,7 +1,5 @@
 """The table of tiers names tests that are there; the quick run keeps the first rows of products."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from types import SimpleNamespace

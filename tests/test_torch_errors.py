@@ -1,7 +1,5 @@
 """PyTorch's errors are compared with a record, and what differs from it is told."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

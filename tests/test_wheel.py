@@ -1,7 +1,5 @@
 """What judges and completes built wheels (wheels/) finds what it is there to find."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """Where NaN came from: what is raised and what is warned of, as in PyTorch."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

@@ -1,7 +1,5 @@
 """Contexts put back what they set whenever Ctrl-C comes: their end runs nothing of Python's."""
 
-from __future__ import annotations
-
 import _thread
 import signal
 import types

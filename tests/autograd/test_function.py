@@ -1,7 +1,5 @@
 """Functions of the user's own.  Tests with `lib` run on PyTorch too."""
 
-from __future__ import annotations
-
 import gc
 import warnings
 import weakref

@@ -1,7 +1,5 @@
 """autograd.functional: Jacobians, Hessians and their products, beside PyTorch's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from against_torch import same, tensors

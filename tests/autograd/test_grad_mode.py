@@ -1,7 +1,5 @@
 """The switch: no_grad and its like.  They do the same in PyTorch: tests with `lib` run on both."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import threading

@@ -1,7 +1,5 @@
 """gradcheck and gradgradcheck: what they accept, what they find, and what they say of it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

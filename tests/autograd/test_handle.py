@@ -1,7 +1,5 @@
 """Handles of hooks: the same tests for convcore and, where it is installed, for PyTorch."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import pickle

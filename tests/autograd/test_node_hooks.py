@@ -1,7 +1,5 @@
 """Hooks on nodes.  What they see is the same in PyTorch: each test with `lib` runs on both."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import weakref

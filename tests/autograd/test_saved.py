@@ -1,7 +1,5 @@
 """What operations save: versions, freeing, and hooks.  Tests with `lib` run on PyTorch too."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import re

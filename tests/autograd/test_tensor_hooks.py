@@ -1,7 +1,5 @@
 """Hooks on tensors.  What they see is the same in PyTorch: each test with `lib` runs on both."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import importlib

@@ -3,8 +3,6 @@
 Tests with `lib` run on PyTorch too.
 """
 
-from __future__ import annotations
-
 import gc
 import math
 import threading

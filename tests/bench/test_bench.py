@@ -1,7 +1,5 @@
 """The benchmark's parts: layers, environment, arithmetic, checks, peers, and one run as a whole."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

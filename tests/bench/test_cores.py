@@ -1,7 +1,5 @@
 """benchmarks/cores.py: passes on more cores, modelled from a record of times."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

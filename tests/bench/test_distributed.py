@@ -1,7 +1,5 @@
 """bench --distributed: what it computes from times, the model of a network, and a run."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

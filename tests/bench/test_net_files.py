@@ -1,7 +1,5 @@
 """`convcore bench --nets net.onnx`: files among the nets, run beside what reads them."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The suite of small operations: what it runs, what it promises, what it prints."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """What the benchmark makes of its measurements: means, promises, comparisons, files, pictures."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import io

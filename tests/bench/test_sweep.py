@@ -1,7 +1,5 @@
 """benchmarks/sweep.py: a plan's constant is tried at other values, and left as it was."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from functools import partial

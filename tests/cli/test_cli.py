@@ -1,7 +1,5 @@
 """The command line: what it prints, what it refuses, what it exits with."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import importlib.util

@@ -1,7 +1,5 @@
 """`convcore inspect`: reports from the command line, of noise, arrays and photographs."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The command line where the machine lacks something: one sentence and the right code."""
 
-from __future__ import annotations
-
 import os
 import re
 import resource

@@ -1,7 +1,5 @@
 """`convcore summary model.onnx`: the table of a model's file, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

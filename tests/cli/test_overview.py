@@ -1,7 +1,5 @@
 """What one meets first: overview, help, slips of the pen, completion, pipes, narrow terminals."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

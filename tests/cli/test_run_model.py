@@ -1,7 +1,5 @@
 """`convcore run-model`: photographs and arrays through a net from an ONNX file."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Programs from standard input and pipes run as `python` runs them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

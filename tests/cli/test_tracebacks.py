@@ -1,7 +1,5 @@
 """Errors of programs that a command runs are shown as `python` shows them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """``convcore verify``: its table, its exit code, and what it refuses."""
 
-from __future__ import annotations
-
 import pytest
 
 from convcore import cli

@@ -1,7 +1,5 @@
 """`convcore watch`: a script's output as it is, and lines on standard error."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

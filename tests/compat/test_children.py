@@ -1,7 +1,5 @@
 """`torch` in processes that do not inherit it."""
 
-from __future__ import annotations
-
 import multiprocessing
 import subprocess
 import sys

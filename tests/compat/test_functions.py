@@ -1,7 +1,5 @@
 """Functions that only `torch` has: what they return is PyTorch's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

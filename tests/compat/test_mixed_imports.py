@@ -1,7 +1,5 @@
 """Programs of which some imports are still PyTorch's own: errors say so."""
 
-from __future__ import annotations
-
 import pytest
 
 import convcore

@@ -1,7 +1,5 @@
 """The lists of PyTorch's names, and what is said of those that convcore has not."""
 
-from __future__ import annotations
-
 import fnmatch
 import functools
 import importlib

@@ -1,7 +1,5 @@
 """Programs that export nets by PyTorch's names, unchanged: today's way and the older one."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """PyTorch's compiled operators: torchvision's that are here, and what is said of the others."""
 
-from __future__ import annotations
-
 import pytest
 
 import convcore

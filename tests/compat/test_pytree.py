@@ -1,7 +1,5 @@
 """Nested containers as flat lists, as `torch.utils._pytree` has them."""
 
-from __future__ import annotations
-
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest

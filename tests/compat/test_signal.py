@@ -1,7 +1,5 @@
 """torch.signal: windows by their number of values."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

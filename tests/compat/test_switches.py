@@ -1,7 +1,5 @@
 """Switches that only `torch` has agree with those that they are another way to set."""
 
-from __future__ import annotations
-
 import pytest
 
 import convcore

@@ -1,7 +1,5 @@
 """The page of PyTorch's names says what there is."""
 
-from __future__ import annotations
-
 from convcore.compat import table
 from convcore.compat.differences import DIFFERENCES
 

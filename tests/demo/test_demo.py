@@ -1,7 +1,5 @@
 """The photograph demo: its filters, its gradient, its picture."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

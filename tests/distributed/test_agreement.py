@@ -1,7 +1,5 @@
 """Ranks that do not do the same get an error that says what each does, not wrong numbers."""
 
-from __future__ import annotations
-
 import re
 
 import mpi

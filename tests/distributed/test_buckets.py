@@ -1,7 +1,5 @@
 """Which gradients are reduced at once, and in which order."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Collectives against what NumPy makes of the tensors of all ranks."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import types

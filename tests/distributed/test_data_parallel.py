@@ -1,7 +1,5 @@
 """DistributedDataParallel against one process with the whole batch, and against PyTorch's."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import textwrap

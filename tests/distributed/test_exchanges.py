@@ -1,7 +1,5 @@
 """reduce_scatter and all_to_all against what NumPy makes of the tensors of all ranks."""
 
-from __future__ import annotations
-
 import mpi
 import pytest
 

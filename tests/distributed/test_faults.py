@@ -1,7 +1,5 @@
 """A rank that dies, stops, raises or is elsewhere ends all; its run goes on from its checkpoint."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Messages between two processes arrive as they were sent, or say what does not fit."""
 
-from __future__ import annotations
-
 import mpi
 import pytest
 

@@ -1,7 +1,5 @@
 """The how-to's programs: training prints the same for any number of ranks; Slurm's is bash."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A script for PyTorch's DistributedDataParallel, as it is, under ``mpiexec convcore run``."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Training in shards: the same bits for any number of ranks and threads, and the right ones."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 

@@ -1,7 +1,5 @@
 """SyncBatchNorm in several processes against BatchNorm2d of one with the whole batch."""
 
-from __future__ import annotations
-
 import mpi
 import pytest
 

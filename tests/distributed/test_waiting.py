@@ -1,7 +1,5 @@
 """A short wait for other ranks does not sleep; a long one leaves the core to others."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

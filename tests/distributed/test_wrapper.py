@@ -1,7 +1,5 @@
 """What DistributedDataParallel wraps, and what it is asked for: two ranks against one process."""
 
-from __future__ import annotations
-
 import mpi
 import pytest
 

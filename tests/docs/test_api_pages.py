@@ -1,7 +1,5 @@
 """The pages of the API have an entry for every public name."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil

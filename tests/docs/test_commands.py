@@ -4,8 +4,6 @@ Blocks are of three kinds: lines of Python with what they print, which doctest r
 run here; and files, in whose folder the page's commands run.
 """
 
-from __future__ import annotations
-
 import doctest
 import os
 import re

@@ -1,7 +1,5 @@
 """The figures of the site's explanations and how-tos can be drawn, and each is on a page."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The how-to's programs that run a net in other processes label as one process does."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

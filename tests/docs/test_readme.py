@@ -1,7 +1,5 @@
 """Commands of the README and of the first page run: the short ones here, the others elsewhere."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What was measured becomes pages of the site, one for each record."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Code on the site is without comments that only a formatter reads."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

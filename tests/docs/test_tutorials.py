@@ -1,7 +1,5 @@
 """The site's tutorials run from the first line to the last, without a warning."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Geometry: held to its defining inequality, not to its own formula."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """What counts as an int where one is asked for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

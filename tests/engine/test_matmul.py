@@ -1,7 +1,5 @@
 """Products of matrices and vectors: NumPy's shapes and numbers, for any strides."""
 
-from __future__ import annotations
-
 import itertools
 import tracemalloc
 

@@ -1,7 +1,5 @@
 """Matrix products with factors rounded to bfloat16: every layout, and where BLAS is left to it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

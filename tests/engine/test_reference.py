@@ -1,7 +1,5 @@
 """The oracles agree with each other and with numbers worked out by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Function transforms: PyTorch's numbers and errors, and analytic derivatives."""
 
-from __future__ import annotations
-
 import copy
 import importlib
 

@@ -6,8 +6,6 @@
 Each child does what the threads were doing, and is killed if it takes too long.
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import faulthandler

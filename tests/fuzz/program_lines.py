@@ -17,8 +17,6 @@ letter in angle brackets:
     <A:rank>        a real floating tensor of that rank
 """
 
-from __future__ import annotations
-
 SMOOTH = [
     "sin",
     "cos",

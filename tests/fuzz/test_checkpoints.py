@@ -1,7 +1,5 @@
 """The short form of the fuzzer of checkpoints; `checkpoints.py` says how the long one is run."""
 
-from __future__ import annotations
-
 import collections
 import copyreg
 import inspect

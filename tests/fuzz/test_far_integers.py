@@ -3,8 +3,6 @@
 The long form is ``python tests/fuzz/far_integers.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scripts import fuzz_script

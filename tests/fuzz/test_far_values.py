@@ -3,8 +3,6 @@
 The long form is ``python tests/fuzz/far_values.py``.
 """
 
-from __future__ import annotations
-
 import pytest
 from scripts import fuzz_script
 

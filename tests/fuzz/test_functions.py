@@ -3,8 +3,6 @@
 The long form is ``python tests/fuzz/functions.py --calls 100000``.
 """
 
-from __future__ import annotations
-
 import math
 from importlib.util import find_spec
 from pathlib import Path

@@ -3,8 +3,6 @@
 The long form is ``python tests/fuzz/in_place.py``.
 """
 
-from __future__ import annotations
-
 import inspect
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The short form of the interrupts at each place; `instruction_interrupts.py` has the long one."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

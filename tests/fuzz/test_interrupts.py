@@ -1,7 +1,5 @@
 """The short form of the interrupts; `interrupts.py` says how the long one is run."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

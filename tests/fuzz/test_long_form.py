@@ -1,7 +1,5 @@
 """The one command of the long form: it knows every script, and fails where one fails."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

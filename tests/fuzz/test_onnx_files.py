@@ -1,7 +1,5 @@
 """Mutated ONNX files are loaded, or refused with one error: a short run of `onnx_files.py`."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Random ONNX models of nested graphs run as elsewhere: a short run of `onnx_graphs.py`."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import numpy as np

@@ -3,8 +3,6 @@
 The long form is ``python tests/fuzz/programs.py --count 1000``.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """What the fuzzers by coverage have found worth keeping, each replayed once."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

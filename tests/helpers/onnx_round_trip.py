@@ -1,7 +1,5 @@
 """Fine-tuned ONNX models: trained a few steps, written back, and compared with what they were."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

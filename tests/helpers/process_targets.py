@@ -1,7 +1,5 @@
 """What tests run in processes of their own: a spawned process imports it by its name."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

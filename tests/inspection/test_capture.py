@@ -1,7 +1,5 @@
 """capture: what hooks of PyTorch see, by name; what is in place, shared, nested, interrupted."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import itertools

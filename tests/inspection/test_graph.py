@@ -1,7 +1,5 @@
 """pictures.graph: the boxes and arrows of a net, as convcore and as Graphviz draw them."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import shutil

@@ -1,7 +1,5 @@
 """watch: losses, gradients and dead units of a loop, against what the loop itself has."""
 
-from __future__ import annotations
-
 import math
 import sys
 import threading

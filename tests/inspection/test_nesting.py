@@ -1,7 +1,5 @@
 """A net that is called within its own call, by a hook of its own: names stay those of the call."""
 
-from __future__ import annotations
-
 import pytest
 
 import convcore

@@ -1,7 +1,5 @@
 """find_nan: the call, the line and the inputs of the first NaN or infinity."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import threading

@@ -1,7 +1,5 @@
 """patch: activations and gradients changed by name, and restored."""
 
-from __future__ import annotations
-
 import pytest
 
 import convcore

@@ -1,7 +1,5 @@
 """Pictures of nets' insides: what their artists hold."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Reports on nets: what stands in the page, that nothing else is loaded, and how it looks."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import importlib.util

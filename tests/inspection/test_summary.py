@@ -1,7 +1,5 @@
 """The summary of a net: rows in the order of calls, totals, and nothing left behind."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The nets: torchvision's names and sizes, PyTorch's numbers, forms and first values."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from torch_twins import copied_state, models_of_torch

@@ -1,7 +1,5 @@
 """Processes: Python's multiprocessing with tensors in shared memory, and spawn."""
 
-from __future__ import annotations
-
 import copy
 import multiprocessing
 import os

@@ -9,8 +9,6 @@ it was, such as a node or an untouched weight, is an error. Exit code 1 if there
 course depends on its input is not exported.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """`dynamic_shapes`: which axes of a model are free, as PyTorch's programs say it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from onnx_nets import session_of

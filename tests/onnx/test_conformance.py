@@ -1,7 +1,5 @@
 """The ONNX standard's own tests: of each operator, and the small models in its package."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

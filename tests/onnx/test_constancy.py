@@ -1,7 +1,5 @@
 """What a net computes by functions that are not seen is refused: it would be a constant."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """Errors of nodes name them, hooks' own errors stay; text of files is escaped, work is bounded."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import time

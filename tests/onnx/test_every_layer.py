@@ -1,7 +1,5 @@
 """Each layer of nn is exported as it computes, or refused: never as what it gave in one run."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -1,7 +1,5 @@
 """Nets as ONNX models: the same bits when loaded again, the same numbers in ONNX Runtime."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Data of models in other files: where they may lie, how much is read, into what."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Hooks on the nodes of loaded nets, and training a part of one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

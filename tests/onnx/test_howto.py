@@ -1,7 +1,5 @@
 """The guide's lists of what can be exported are those of the translations."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arguments of forward that become inputs of a model, and those that are fixed in it."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 
 import pytest

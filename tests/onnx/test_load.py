@@ -1,7 +1,5 @@
 """Nets that are loaded from ONNX: names, hooks, gradients, fused inference, refusals."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

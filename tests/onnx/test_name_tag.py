@@ -1,7 +1,5 @@
 """The program of `docs/howto/onnx.rst` reads the name tag in a photograph."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import textwrap

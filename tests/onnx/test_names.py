@@ -1,7 +1,5 @@
 """Nodes of loaded nets by the names that the file has: as modules, captured and patched."""
 
-from __future__ import annotations
-
 import pytest
 
 import convcore

@@ -1,7 +1,5 @@
 """Free axes whose sizes would be written as numbers are refused: the model is for one size."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Plans of loaded nets: what depends on shapes alone is static, what depends on elements is not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

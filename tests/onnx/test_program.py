@@ -1,7 +1,5 @@
 """What an export returns: to be saved, and called as the net is."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Random nets as ONNX models: layers of every kind, in thirty nets of a few each."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from onnx_nets import runtime_results

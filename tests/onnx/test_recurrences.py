@@ -1,7 +1,5 @@
 """Recurrent layers and cells as ONNX nodes: for other inputs, batches and numbers of steps."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from onnx_nets import runtime_results

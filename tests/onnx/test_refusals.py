@@ -1,7 +1,5 @@
 """What cannot be exported is refused with its reason, and with what is written in its place."""
 
-from __future__ import annotations
-
 import pytest
 from onnx_nets import Call
 

@@ -1,7 +1,5 @@
 """Regular expressions of RE2's syntax, in a time linear in the text."""
 
-from __future__ import annotations
-
 import random
 import time
 

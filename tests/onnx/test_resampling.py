@@ -1,7 +1,5 @@
 """Resize, pools and ConvTranspose as ONNX Runtime and PyTorch compute them: sizes, ties, ends."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Loaded nets are trained, written back into their own models, and exported as new ones."""
 
-from __future__ import annotations
-
 import copy
 import errno
 import io

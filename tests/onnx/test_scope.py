@@ -1,7 +1,5 @@
 """Names of graphs inside nodes and of functions; defaults of inputs; limits of a net's size."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import sys

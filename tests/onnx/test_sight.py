@@ -1,7 +1,5 @@
 """Functions under names of a net's own are seen, or refused: never taken for constants."""
 
-from __future__ import annotations
-
 import pytest
 from onnx_nets import Call
 

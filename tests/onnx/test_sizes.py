@@ -1,7 +1,5 @@
 """Sizes of free axes that a net reads are computed by the model, as PyTorch's are."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

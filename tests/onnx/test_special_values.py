@@ -1,7 +1,5 @@
 """NaN, infinities and the ends of each type, in each operator, beside two other implementations."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

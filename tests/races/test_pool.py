@@ -1,7 +1,5 @@
 """The pool of threads alone, as C: each share of each region is done once, with several callers."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Objects one behind the other in a file, and files that cannot go back."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Errors of files are told from those of their readers' callers, and have no control characters."""
 
-from __future__ import annotations
-
 import functools
 import io
 import pickle

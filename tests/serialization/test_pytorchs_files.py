@@ -1,7 +1,5 @@
 """Files as PyTorch has written them since 1.0: what they may hold is read, or refused by name."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import struct

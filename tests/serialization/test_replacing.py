@@ -1,7 +1,5 @@
 """A file is replaced when the new one is whole; nothing is left beside it."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import contextlib
 import errno

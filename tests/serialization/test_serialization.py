@@ -1,7 +1,5 @@
 """Checkpoints: PyTorch's are read, PyTorch reads convcore's, and code is run only if asked for."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import io

@@ -1,7 +1,5 @@
 """Copies and files share storages as PyTorch's do, and are as small."""
 
-from __future__ import annotations
-
 import copy
 import io
 import pickle

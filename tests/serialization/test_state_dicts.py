@@ -1,7 +1,5 @@
 """safetensors and npz: what goes in comes out; strangers' files are data."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import json

@@ -1,7 +1,5 @@
 """A run that is stopped and resumed ends in the same bits as one that was not."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys

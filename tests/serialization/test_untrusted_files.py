@@ -3,8 +3,6 @@
 Each file here is put together by hand; `world` compares all that the process has before and after.
 """
 
-from __future__ import annotations
-
 import copyreg
 import io
 import os

@@ -1,7 +1,5 @@
 """Tensors, with the types that an editor shall show; read by type checkers, not run."""
 
-from __future__ import annotations
-
 from typing import Any, assert_type
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Activation checkpointing: gradients, random numbers, calls and errors; and autograd.graph."""
 
-from __future__ import annotations
-
 import importlib
 import weakref
 from functools import partial

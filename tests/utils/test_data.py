@@ -1,7 +1,5 @@
 """Datasets, samplers and loaders without workers: PyTorch's orders and batches."""
 
-from __future__ import annotations
-
 import importlib
 import itertools
 from collections import namedtuple

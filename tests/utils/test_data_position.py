@@ -1,7 +1,5 @@
 """A loader's iteration goes on where another's stood: the same batches, fetched once."""
 
-from __future__ import annotations
-
 import io
 import os
 import random

@@ -1,7 +1,5 @@
 """Datasets of datasets, samplers of parts, generic classes, and the lengths of streams."""
 
-from __future__ import annotations
-
 import typing
 
 import pytest

@@ -1,7 +1,5 @@
 """Workers of loaders: processes and threads, PyTorch's bits and orders, and how they end."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """PyTorch's SummaryWriter is tensorboardX's, given arrays for tensors."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 import types

@@ -1,7 +1,5 @@
 """Worker processes and shared tensors where the system has no /dev/shm, as in small containers."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Cases of the self-check: the same again from their text, and of every kind."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

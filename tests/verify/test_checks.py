@@ -1,7 +1,5 @@
 """What the self-check calls wrong: errors, and bits that differ."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The self-check's workers: what they find, and that a worker's end is a failure, not the end."""
 
-from __future__ import annotations
-
 import pytest
 
 from convcore.bench.process import WorkerError

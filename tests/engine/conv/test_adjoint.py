@@ -1,7 +1,5 @@
 """The passes are each other's adjoints: an identity that needs no oracle."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import cases, lay_out, numbers

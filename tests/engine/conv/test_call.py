@@ -1,7 +1,5 @@
 """Calls of passes: plans are made once for arrays of one kind, and cached by all they depend on."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 

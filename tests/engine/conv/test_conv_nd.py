@@ -1,7 +1,5 @@
 """conv1d to conv_transpose3d: each takes its own rank, and gives the notebook's numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import DTYPES

@@ -3,8 +3,6 @@
 Times are measured by `convcore bench`; nothing here is a second.
 """
 
-from __future__ import annotations
-
 import pytest
 
 import convcore

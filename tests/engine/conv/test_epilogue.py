@@ -1,7 +1,5 @@
 """Activations in the epilogue of a convolution: the same numbers as after it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

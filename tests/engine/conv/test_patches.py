@@ -1,7 +1,5 @@
 """im2col, col2im and the view of all patches: the oracle's elements, moved or seen."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import DTYPES, LAYOUTS, is_dense, lay_out, numbers

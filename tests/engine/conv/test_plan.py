@@ -1,7 +1,5 @@
 """The plan: what it says is what happens, in memory that N and the sizes do not change."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import lay_out, numbers

@@ -1,7 +1,5 @@
 """Layers that people run, each once at N=1 against the oracle, in both memory formats."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import is_channels_last, is_dense, lay_out, numbers

@@ -1,7 +1,5 @@
 """Padding, dilation and rotation of arrays, and the input gradient spelt out by them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

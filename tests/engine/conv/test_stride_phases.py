@@ -1,7 +1,5 @@
 """The stride decomposition of one axis: phases that together are the input gradient."""
 
-from __future__ import annotations
-
 import pytest
 from draws import axes
 from hypothesis import given

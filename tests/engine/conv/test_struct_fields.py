@@ -1,7 +1,5 @@
 """Fields of Line and Window: where the kernels find each element of a patch."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import lay_out

@@ -1,7 +1,5 @@
 """Average pooling, adaptive too: the oracle's means, and gradients that are their adjoints."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import is_channels_last, lay_out

@@ -1,7 +1,5 @@
 """Images of bytes in other sizes: near those of floats, exact where nothing is rounded."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

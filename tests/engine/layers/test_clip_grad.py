@@ -1,7 +1,5 @@
 """Clipping of gradients by kernels, against PyTorch."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The compiled elementwise ops: arrays of any layout and dtype, beside their formulas."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

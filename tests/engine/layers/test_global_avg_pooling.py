@@ -1,7 +1,5 @@
 """Global average pooling: the mean of every plane."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import is_channels_last, lay_out

@@ -1,7 +1,5 @@
 """Images as the kernels take them: dense memory of either format, copied where it is neither."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import is_dense, lay_out

@@ -1,7 +1,5 @@
 """Interpolation: textbook formulas along each axis, weights that sum to one, and the adjoint."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import is_channels_last, lay_out

@@ -1,7 +1,5 @@
 """Layer norm beside the float64 formula, and its gradients beside differences."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import lay_out

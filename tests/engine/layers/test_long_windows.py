@@ -1,7 +1,5 @@
 """Means of long windows: values and gradients near the exact ones, in little time and memory."""
 
-from __future__ import annotations
-
 import time
 import tracemalloc
 

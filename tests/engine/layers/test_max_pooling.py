@@ -1,7 +1,5 @@
 """Max pooling, adaptive too: the oracle's maxima and their taps, by which gradients go back."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Max pooling by NumPy: the same maxima and indices as the compiled loops, and of integers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import is_channels_last, is_dense, lay_out

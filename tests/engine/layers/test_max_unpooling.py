@@ -1,7 +1,5 @@
 """Gather and scatter of pixels: adjoint to each other, and errors for indices outside a plane."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import is_channels_last, lay_out

@@ -1,7 +1,5 @@
 """Moments against NumPy's in float64, for every size and what is not finite."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

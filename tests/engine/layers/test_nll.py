@@ -1,7 +1,5 @@
 """The losses of classes: compiled, in every layout, beside float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Batch, group and instance norm beside float64 formulas, and gradients beside differences."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import is_channels_last, lay_out

@@ -1,7 +1,5 @@
 """Optimizer steps in place beside their formulas, for every flag, dtype and layout."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Padding with a constant or the array's own elements: NumPy's modes, and their adjoints."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import DTYPES, is_channels_last, lay_out

@@ -1,7 +1,5 @@
 """What max and average pooling share: checks that name the argument, results in the same format."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import is_dense

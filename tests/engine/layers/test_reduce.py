@@ -1,7 +1,5 @@
 """Sums over any axes: compiled, in every layout, beside float64."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

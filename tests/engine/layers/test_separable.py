@@ -1,7 +1,5 @@
 """Separable linear maps: the product of each axis's weights, and their adjoints."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import is_dense, lay_out

@@ -1,7 +1,5 @@
 """Softmax and its logarithm: compiled, in every layout, beside float64."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

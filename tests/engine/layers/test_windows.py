@@ -1,7 +1,5 @@
 """Windows along an axis: which elements taps read, and moves as linear maps with adjoints."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Casts between float32 and bfloat16 beside ml_dtypes', in any layout, on any number of threads."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

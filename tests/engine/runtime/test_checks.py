@@ -1,7 +1,5 @@
 """Checks of arrays: each error names the argument, what it was and what is allowed."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

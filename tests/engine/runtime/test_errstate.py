@@ -1,7 +1,5 @@
 """Functions run without NumPy's warnings, and the caller's settings stay whatever comes between."""
 
-from __future__ import annotations
-
 import contextvars
 import itertools
 

@@ -1,7 +1,5 @@
 """The one file that touches BLAS: row-major, both operands either way up, alpha and beta."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import numbers

@@ -1,7 +1,5 @@
 """Memory formats as strides tell them, and arrays that are matrices where they lie."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Locks of the process: reentrant, and free in a forked child."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """SciPy's BLAS is loaded without the rest of scipy.linalg, and nothing tells that it was."""
 
-from __future__ import annotations
-
 import pytest
 
 MULTIPLIES = """

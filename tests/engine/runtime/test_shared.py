@@ -1,7 +1,5 @@
 """Memory that processes share: any array fits, and nothing is left behind."""
 
-from __future__ import annotations
-
 import gc
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Storages: copied once for all views of them, and packed without gaps and repetitions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

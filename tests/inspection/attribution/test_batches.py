@@ -1,7 +1,5 @@
 """Inputs without the axis of the batch: told, instead of what a net says of a slice of them."""
 
-from __future__ import annotations
-
 import pytest
 
 import convcore

@@ -1,7 +1,5 @@
 """Completeness on random nets: shortcuts, halves, shuffles, shared and in-place ReLUs, pools."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

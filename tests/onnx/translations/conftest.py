@@ -1,7 +1,5 @@
 """What the tests of translations share: the comparison of a function with its model."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from onnx_nets import Call, runtime_results

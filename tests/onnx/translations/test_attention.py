@@ -1,7 +1,5 @@
 """Attention in exported models: scaled products, layers of several heads, whole encoders."""
 
-from __future__ import annotations
-
 import pytest
 
 import convcore

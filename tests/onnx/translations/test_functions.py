@@ -1,7 +1,5 @@
 """Functions in exported models, a table for each family: they compute what they do here."""
 
-from __future__ import annotations
-
 import pytest
 
 import convcore

@@ -1,7 +1,5 @@
 """New tensors of another one's shape in exported models."""
 
-from __future__ import annotations
-
 import pytest
 
 import convcore

@@ -1,7 +1,5 @@
 """Interpolation, pools and transposed convolutions as nodes that compute the same everywhere."""
 
-from __future__ import annotations
-
 import pytest
 
 import convcore

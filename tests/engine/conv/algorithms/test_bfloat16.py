@@ -1,7 +1,5 @@
 """Products in bfloat16: rounded factors, one order of additions, the same bits everywhere."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Blocking: pieces that cover all work, keep to their bounds and depend on shapes alone."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Depthwise layers: right in every form, at every width and level, with the same bits always."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from direct_checks import (

@@ -1,7 +1,5 @@
 """Fields of direct convolution: the offset and tap of each product, and what it cannot read."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import axes

@@ -1,7 +1,5 @@
 """Grouped layers of few channels a group: right at every width and level, the same bits always."""
 
-from __future__ import annotations
-
 import pytest
 from direct_checks import (
     check_integers,

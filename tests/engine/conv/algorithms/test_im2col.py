@@ -1,7 +1,5 @@
 """im2col and gemm: every forward pass and weight gradient, and input gradients of stride 1."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from draws import DTYPES

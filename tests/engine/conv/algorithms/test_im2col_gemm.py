@@ -1,7 +1,5 @@
 """Forward pass and input gradient by gemm: which arrays it takes in place, and its phases."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Input gradient by gemm and col2im: columns of all taps, added where each tap reads."""
 
-from __future__ import annotations
-
 import pytest
 from draws import DTYPES, axes
 from hypothesis import given

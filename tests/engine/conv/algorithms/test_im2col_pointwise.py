@@ -1,7 +1,5 @@
 """Pointwise convolution: a product of matrices that lie in memory already."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Stride decomposition: a strided input gradient without one product by a zero put between."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

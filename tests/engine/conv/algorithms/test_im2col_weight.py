@@ -1,7 +1,5 @@
 """Weight gradient by im2col and gemm: runs of pixels, whose partial sums are added in order."""
 
-from __future__ import annotations
-
 import pytest
 from draws import DTYPES
 

@@ -1,7 +1,5 @@
 """Products by pointers: every way in which blocks, lines, classes, channels and taps may end."""
 
-from __future__ import annotations
-
 import inspect
 import json
 

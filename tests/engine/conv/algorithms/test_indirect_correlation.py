@@ -1,7 +1,5 @@
 """Forward pass and input gradient by indirection: each tap of each phase once."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A stride folded into channels: the same numbers in the same memory, under fewer taps."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The indirection buffer: how outputs are cut into blocks, and the pixels that a block sees."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

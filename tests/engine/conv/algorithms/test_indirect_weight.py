@@ -1,7 +1,5 @@
 """Weight gradient by indirection: pieces of the gradient, each summed in runs of pixels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What an algorithm is asked and answers: problems, plans and the arrays of each pass."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Forced, forbidden and strict: what the user asks of the choice among algorithms."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from importlib.util import find_spec

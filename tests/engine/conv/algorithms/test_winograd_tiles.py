@@ -1,7 +1,5 @@
 """Winograd tiles: they cover what is made, and find each tap where it lies."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
