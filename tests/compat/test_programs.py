@@ -29,15 +29,20 @@ SLOW = {
 }
 
 
+# What programs load, before they are forked: PyTorch's optimizers load its compiler.
+CONVCORE = ("cli", "compat", "nn", "optim", "utils.data")
+PYTORCH = ("torch", "torch._dynamo", "torch.profiler")
+
+
 @pytest.fixture(scope="module")
 def convcore_server() -> Iterator[ForkServer]:
-    with ForkServer("convcore.cli", "convcore.nn", "convcore.compat", "sklearn.datasets") as server:
+    with ForkServer(*(f"convcore.{name}" for name in CONVCORE), "sklearn.datasets") as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def pytorch_server() -> Iterator[ForkServer]:
-    with ForkServer("torch", "sklearn.datasets") as server:
+    with ForkServer(*PYTORCH, "sklearn.datasets") as server:
         yield server
 
 

@@ -47,7 +47,7 @@ def convcore() -> Iterator[ForkServer]:
 @pytest.fixture(scope="module")
 def pytorch() -> Iterator[ForkServer]:
     vision = ["torchvision_on_pytorch:import_torchvision"] * bool(find_spec("torchvision"))
-    with ForkServer("torch", *vision) as server:
+    with ForkServer("torch", "torch._dynamo", *vision) as server:
         yield server
 
 
