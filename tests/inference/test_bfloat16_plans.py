@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from function_net import Function
+from slim_nets import slim_vgg
 
 import convcore
 from convcore import models, nn, optimize_for_inference
@@ -14,7 +15,7 @@ NETS = {
     "resnet18": (lambda: models.resnet18(num_classes=5), (3, 64, 64)),
     "resnet50": (lambda: models.resnet50(num_classes=5), (3, 64, 64)),
     "mobilenet_v2": (lambda: models.mobilenet_v2(num_classes=5), (3, 64, 64)),
-    "vgg11_bn": (lambda: models.vgg11_bn(num_classes=5), (3, 32, 32)),
+    "vgg11_bn": (lambda: slim_vgg(models.vgg11_bn), (3, 32, 32)),
     "unet": (lambda: models.unet(init_features=16, depth=3), (3, 64, 64)),
     "lenet": (models.lenet, (1, 28, 28)),
 }
