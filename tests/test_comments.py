@@ -265,3 +265,14 @@ def test_what_is_there_passes(path, text):
     tree = {**TREE, "convcore/engine/deep/_conv.pyx": "cdef int taps(int most): return most"}
     tree["convcore/b.py"] = "import numpy as np"
     assert list(faults({**tree, path: text})) == []
+
+
+def test_contributing_names_files_that_are_there():
+    page = CHECKOUT / "CONTRIBUTING.md"
+    if not (page.exists() and (CHECKOUT / "convcore").exists()):
+        pytest.skip("the sources are not beside the tests, which are here to test a wheel")
+    named = re.findall(r"`([\w./]+/[\w./]*|\w+\.(?:py|pyx|md))`", page.read_text(encoding="utf-8"))
+    named = [name for name in named if not re.search(r"[A-Z]{4}", name)]  # placeholders
+    assert len(named) > 20
+    missing = {n for n in named if not any((CHECKOUT / at / n).exists() for at in ("", "convcore"))}
+    assert not missing
