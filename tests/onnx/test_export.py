@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from onnx_nets import Call, runtime_results
+from slim_nets import slim_vgg
 
 import convcore
 from convcore import models, nn
@@ -56,14 +57,12 @@ NETS = {
 }
 
 
-LARGE = pytest.param("vgg11", marks=pytest.mark.slow)  # 0.5 GB of weights
-
-
-@pytest.mark.parametrize("name", [*(n for n in NETS if n != "vgg11"), LARGE])
+@pytest.mark.parametrize("name", NETS)
 def test_nets_come_back_with_the_same_bits(name, check, rng):
     channels, size = NETS[name]
     x = convcore.tensor(rng.standard_normal((1, channels, size, size), dtype=np.float32))
-    _, result, expected = check(getattr(models, name)(), x)
+    make = getattr(models, name)
+    _, result, expected = check(slim_vgg(make) if name == "vgg11" else make(), x)
     assert result.equal(expected)
 
 
