@@ -39,6 +39,22 @@ def observed(callback: Callable[[Any, tuple, Any], None]) -> Iterator[Calls]:
     _install(thread)
 
 
+@restoring
+def unobserved() -> Iterator[Calls]:
+    """Hide what this thread records from the observations around, until the block ends."""
+    thread = threading.get_ident()
+    hidden = _callbacks.get(thread, {})
+    yield ((_show, (thread, hidden)),)
+    _callbacks[thread] = {}
+    _install(thread)
+
+
+def _show(thread: int, hidden: dict[object, Callable[[Any, tuple, Any], None]]) -> None:
+    """Have observations see what a thread records again."""
+    _callbacks[thread] = hidden
+    _install(thread)
+
+
 def _forget(thread: int, token: object) -> None:
     """Remove the callback of a context, if it is there."""
     _callbacks.get(thread, {}).pop(token, None)

@@ -514,7 +514,10 @@ def _normalized(
 
         record(norm.name, inputs, out, backward, (x, weight, bias, out if by_result else None))
         replay = lambda array: norm.forward(array, w, b, None)[0]  # noqa: E731
-        describe(out, norm=norm, **({} if residual is not None else {"forward": replay}))
+        if residual is None:
+            describe(out, norm=norm, parameters=(w, b), forward=replay)
+        else:
+            describe(out, norm=norm)
     return out, statistics
 
 

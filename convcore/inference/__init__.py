@@ -24,6 +24,11 @@
      may work in place if nobody else does, and an op that can be fused is deferred to its consumer.
    - ``execution_plan.py``: lifetimes of the results, where each lies in one arena, and the calls.
 
+Hooks on layers, captures and patches see the values of the net as it was.  A convolution computes
+only what comes before a value that is watched, and the layers after it the rest (``layers.py``).
+For plans, one more run records the points at which values can be watched (``points.py``); a plan is
+made of its ops, cut at those that are watched now (``cutting.py``).
+
 The autograd graph does not show everything that a net does (detached tensors, Python branches,
 state). So the fused net and each plan are run on inputs and compared with the net itself
 (``validation.py``), and are dropped where they differ.

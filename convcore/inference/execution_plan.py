@@ -12,12 +12,14 @@ on resource-constrained learning (2020), arXiv 2001.03288: greedy by size, for t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from convcore._tensor import Tensor, wrap
 from convcore.engine.conv.call import NARROW_DTYPE
 from convcore.engine.runtime import layout, memory
 from convcore.engine.runtime.checks import Array
@@ -43,6 +45,11 @@ class Value:
         In bytes, of a view that is not dense in the memory format.
     narrow : bool
         Whether it is bfloat16 in memory, if that is its own; else it is as ``base`` is.
+
+    Attributes
+    ----------
+    is_kept : bool
+        Whether its memory is new in each call and written once, as somebody may keep the value.
     """
 
     def __init__(
@@ -59,6 +66,7 @@ class Value:
         self.narrow: bool = narrow if base is None else base.narrow
         self.dtype = NARROW if self.narrow else FLOAT
         self.is_dense = strides is None
+        self.is_kept = False
         self.strides = self._dense_strides() if strides is None else strides
 
     @property
@@ -106,6 +114,32 @@ class Scratch:
 SCRATCH = Scratch()
 
 
+class DepartedError(Exception):
+    """A hook returned what cannot take the place of the value that it was called with."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Watched:
+    """The function of a step that shows values to who watches a point.
+
+    Attributes
+    ----------
+    point : Point
+    shown : int
+        See `cutting.py`.
+    passed : tuple of Value
+        What operands that may be replaced are after the step: themselves, or values without memory
+        of their own, which the step chooses.
+    recipe : (ConvPart, array) or None
+        A part of a convolution, and an array of its result's shape and dtype.
+    """
+
+    point: Any
+    shown: int
+    passed: tuple[Value, ...] = ()
+    recipe: tuple[Any, Array] | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
     """A function, its arguments, with Value and SCRATCH as placeholders, and its scratch bytes.
@@ -113,52 +147,77 @@ class Step:
     binds : whether the function takes ``later=True``, and then returns one without arguments.
     """
 
-    function: Callable[..., Any]
+    function: Callable[..., Any] | Watched
     arguments: tuple[Any, ...]
     scratch_bytes: int = 0
     binds: bool = False
 
     def roots(self) -> Iterable[Value]:
         """Yield the values whose memory it reads or writes."""
-        return (one.root for one in self.arguments if isinstance(one, Value))
+        passed = self.function.passed if isinstance(self.function, Watched) else ()
+        return (one.root for one in (*self.arguments, *passed) if isinstance(one, Value))
 
 
 class Plan:
     """Steps that compute ``results`` from ``input``, and the memory of intermediate results.
 
     One thread may run it at a time.
+
+    Attributes
+    ----------
+    unfused : tuple of Module
+        Layers that are steps of their own where somebody watches what they are called on.
     """
+
+    unfused: tuple[Any, ...] = ()
 
     def __init__(self, steps: Sequence[Step], input: Value, results: Sequence[Value]) -> None:
         self._steps, self._input, self._results = steps, input, tuple(results)
-        self._result_roots = tuple(dict.fromkeys(result.root for result in results))
-        outside = (input.root, *self._result_roots)
-        offsets, self.n_bytes = offsets_of(steps, outside)
+        kept = {root for step in steps for root in step.roots() if root.is_kept}
+        roots = dict.fromkeys(result.root for result in results)
+        self._result_roots = tuple(root for root in roots if root not in kept)
+        # Values whose memory differs from call to call, and the arguments that they are: the list
+        # and the place in it.
+        self._slots: dict[Value, list[tuple[list[Any], int, Value]]] = {
+            root: [] for root in (input, *roots, *kept)
+        }
+        offsets, self.n_bytes = offsets_of(steps, tuple(self._slots))
         self._arena = memory.Block(max(self.n_bytes, _LINE))
         self._scratch = memory.Block(max([_LINE, *(step.scratch_bytes for step in steps)]))
         self._calls: list[tuple[Callable[..., Any], Sequence[Any]]] = []
-        # Arguments that differ from call to call: the list, the place in it, and the value.
-        self._input_slots: list[tuple[list[Any], int, Value]] = []
-        self._result_slots: list[tuple[list[Any], int, Value]] = []
-        for step in steps:
-            arguments, varies = list(step.arguments), False
-            for place, one in enumerate(arguments):
-                if one is SCRATCH:
-                    arguments[place] = self._scratch
-                elif isinstance(one, Value) and one.root in outside:
-                    patched = self._input_slots if one.root is input.root else self._result_slots
-                    patched.append((arguments, place, one))
-                    varies = True
-                elif isinstance(one, Value):
-                    arguments[place] = self._array(one, offsets[one.root])
-            if step.binds and not varies:
-                self._calls.append((step.function(*arguments, later=True), ()))
-            else:
-                self._calls.append((step.function, arguments))
+        self._made: dict[Value, Tensor] = {}  # of this call
+        self._watch: Any = None
+        begins, ends = _first_and_last_uses(steps, kept - {input})
+        for number, step in enumerate(steps):
+            self._calls += [(self._allocate, (root,)) for root in begins[number]]
+            self._calls.append(self._call(step, offsets))
+            self._calls += [(self._release, (root,)) for root in ends[number] if root not in roots]
 
     def copy(self) -> Plan:
         """Return the same plan with memory of its own, for a concurrent call."""
         return Plan(self._steps, self._input, self._results)
+
+    def _call(
+        self, step: Step, offsets: dict[Value, int]
+    ) -> tuple[Callable[..., Any], Sequence[Any]]:
+        """Return a step's function and arguments."""
+        arguments, varies = list(step.arguments), False
+        for place, one in enumerate(arguments):
+            if one is SCRATCH:
+                arguments[place] = self._scratch
+            elif isinstance(one, Value) and one.root in self._slots:
+                self._slots[one.root].append((arguments, place, one))
+                varies = True
+            elif isinstance(one, Value):
+                arguments[place] = self._array(one, offsets[one.root])
+        if isinstance(step.function, Watched):
+            watched, values = step.function, step.arguments
+            if watched.passed:
+                return self._change, (watched, values, arguments)
+            return self._show, (watched.point, watched.recipe, values, arguments)
+        if step.binds and not varies:
+            return step.function(*arguments, later=True), ()
+        return step.function, arguments
 
     def _array(self, value: Value, offset: int) -> Array:
         root = value.root
@@ -168,20 +227,108 @@ class Plan:
         dense = np.ndarray((shape[0], *shape[2:], shape[1]), root.dtype, self._arena, offset)
         return value.array_in(dense.transpose(layout.memory_order(len(shape) - 2)))
 
-    def __call__(self, array: Array) -> list[Array]:
-        """Return the net's results, new arrays, for an input of the plan's shape and layout."""
-        made = {root: root.allocate() for root in self._result_roots}
-        for arguments, place, value in self._input_slots:
-            arguments[place] = value.array_in(array)
-        for arguments, place, value in self._result_slots:
-            arguments[place] = value.array_in(made[value.root])
+    def __call__(self, array: Array, watch: Any = None) -> list[Tensor]:
+        """Return the net's results for an input of the plan's shape and layout.
+
+        watch : `points.Watch`, who watches the points of a plan that has some
+
+        Raises
+        ------
+        DepartedError
+            A hook returned a value that cannot take the place of another.
+        """
+        self._watch = watch
         try:
+            self._set(self._input, wrap(array))
+            for root in self._result_roots:
+                self._allocate(root)
             for function, given in self._calls:
                 function(*given)
+            return [
+                self._tensor(one, one.array_in(self._made[one.root]._array))
+                for one in self._results
+            ]
         finally:
-            for arguments, place, _ in (*self._input_slots, *self._result_slots):
-                arguments[place] = None
-        return [result.array_in(made[result.root]) for result in self._results]
+            self._watch = None
+            self._made.clear()
+            for slots in self._slots.values():
+                for arguments, place, _ in slots:
+                    arguments[place] = None
+
+    # Values whose memory differs from call to call
+
+    def _allocate(self, root: Value) -> None:
+        self._set(root, wrap(root.allocate()))
+
+    def _set(self, root: Value, tensor: Tensor) -> None:
+        self._made[root] = tensor
+        for arguments, place, value in self._slots[root]:
+            arguments[place] = value.array_in(tensor._array)
+
+    def _release(self, root: Value) -> None:
+        del self._made[root]
+        for arguments, place, _ in self._slots[root]:
+            arguments[place] = None
+
+    def _tensor(self, value: Value | Array, array: Array) -> Tensor:
+        """Return the tensor of an array: the same one each time, if it is all of its memory."""
+        made = self._made.get(value.root) if isinstance(value, Value) else None
+        return made if made is not None and made._array is array else wrap(array)
+
+    def _show(
+        self, point: Any, recipe: Any, values: Sequence[Value | Array], arrays: Sequence[Array]
+    ) -> None:
+        """Show values to who watches."""
+        tensors = map(self._tensor, values, arrays)
+        if recipe is None:
+            self._watch.see(point, *tensors)
+        else:
+            self._watch.compute(point, *recipe, *tensors)
+
+    def _change(
+        self, watched: Watched, values: Sequence[Value | Array], arrays: Sequence[Array]
+    ) -> None:
+        """Show values to who watches, and let those that pass be what that returns."""
+        tensors = list(map(self._tensor, values, arrays))
+        passing = self._watch.at(watched.point, watched.shown, tensors)
+        for value, old, new in zip(watched.passed, tensors, passing, strict=False):
+            if new._array.shape != value.shape or new._array.dtype != value.dtype:
+                raise DepartedError
+            if any(value is one for one in values):  # changed in place, for all who have it
+                if new is not old:
+                    np.copyto(old._array, new._array)
+            elif value.same_layout(new._array) and new._array.flags.aligned:
+                self._set(value, new)
+            else:
+                copy = value.allocate()
+                np.copyto(copy, new._array)
+                self._set(value, wrap(copy))
+
+
+def _first_and_last_uses(
+    steps: Sequence[Step], values: Collection[Value]
+) -> tuple[dict[int, list[Value]], dict[int, list[Value]]]:
+    """Return the values by the numbers of the steps that use them first, and last.
+
+    Values that a step lets pass need no memory, and are not among the first.
+    """
+    begins: dict[Value, int] = {}
+    ends: dict[Value, int] = {}
+    passed: set[Value] = set()
+    for number, step in enumerate(steps):
+        if isinstance(step.function, Watched) and not step.function.point.in_place:
+            passed.update(step.function.passed)
+        for root in step.roots():
+            if root in values:
+                begins.setdefault(root, number)
+                ends[root] = number
+    first, last = defaultdict(list), defaultdict(list)
+    for root, number in begins.items():
+        if root not in passed:
+            first[number].append(root)
+    for root, number in ends.items():
+        last[number].append(root)
+    return first, last
 
 
 def offsets_of(

@@ -23,6 +23,7 @@ from convcore._tensor import Tensor
 from convcore.engine.runtime._restoring import Restoring
 from convcore.engine.runtime.restoring import Calls
 from convcore.nn import Module
+from convcore.nn.modules._hooks import HOOK_TABLES, hook_tables
 from convcore.nn.parameter import is_lazy
 from convcore.random.generator import Generator, resolve
 
@@ -143,7 +144,11 @@ class State:
     def _visit_module(self, module: Module) -> Iterator[Any]:
         if any(map(is_lazy, module._parameters.values())):
             raise UnrepeatableError("it has parameters without a shape")
-        yield from self._visit_dict(vars(module))
+        own = vars(module)
+        self._save(_restored_dict, own, list(own.items()))
+        # Hooks that are not called in the run may be called meanwhile in other threads.
+        left_out = HOOK_TABLES if hook_tables(module) is not own else ()
+        yield from (value for name, value in own.items() if name not in left_out or not value)
         yield type(module)
 
     def _visit_class(self, cls: type) -> Iterator[Any]:

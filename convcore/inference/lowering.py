@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from convcore._tensor import Tensor
+from convcore.autograd.node import Node
+from convcore.engine.conv.epilogue import CLAMP
+from convcore.engine.layers.norm.norm import CLAMPS
+from convcore.engine.layers.norm.norm import forward as normalize
 from convcore.engine.layers.pooling.global_avg_pooling import write_global_avg_pool
 from convcore.engine.layers.strided_copy import concatenate
 from convcore.engine.matmul import matmul
@@ -15,16 +19,20 @@ from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.elementwise import power_of
 from convcore.inference.convolutions import (
     activated,
+    activation_params_of,
     added,
     can_fuse,
     convolution,
+    define_activation,
+    fusable_activation,
     max_pool,
     other_convolution,
 )
+from convcore.inference.cutting import RECIPE, VALUE
 from convcore.inference.elementwise import arithmetic, prelu
-from convcore.inference.execution_plan import FLOAT, Plan, Value
+from convcore.inference.execution_plan import FLOAT, Plan, Value, Watched
 from convcore.inference.linear import feeds_linear, linear
-from convcore.inference.op_graph import Constants, Op, OpGraph
+from convcore.inference.op_graph import MARKER, Constants, Op, OpGraph
 from convcore.inference.plan_builder import (
     PlanBuilder,
     Resolved,
@@ -33,11 +41,12 @@ from convcore.inference.plan_builder import (
     constant,
     known,
 )
-from convcore.inference.simplification import simplified
 
 
-def ops_of(input: Tensor, results: Sequence[Tensor], constants: Constants) -> OpGraph:
-    """Return the ops by which a net computed ``results`` from ``input``, simplified.
+def ops_of(
+    input: Tensor, results: Sequence[Tensor], constants: Constants, markers: Iterable[Node] = ()
+) -> OpGraph:
+    """Return the ops by which a net computed ``results`` from ``input``.
 
     Parameters
     ----------
@@ -48,6 +57,8 @@ def ops_of(input: Tensor, results: Sequence[Tensor], constants: Constants) -> Op
         constants.
     constants : Constants
         Which looked on.
+    markers : iterable of Node
+        See `OpGraph.recorded`.
 
     Raises
     ------
@@ -58,7 +69,7 @@ def ops_of(input: Tensor, results: Sequence[Tensor], constants: Constants) -> Op
         raise UnplannedError("a result that was not computed")
     if any(one._array.dtype != FLOAT for one in (input, *results)) or not input._array.size:
         raise UnplannedError("no float32 numbers")
-    return simplified(OpGraph.recorded(input, results, constants))
+    return OpGraph.recorded(input, results, constants, markers)
 
 
 def lowered(ops: OpGraph, narrow: bool = False) -> Plan:
@@ -191,6 +202,49 @@ def _replay(builder: PlanBuilder, op: Op, x: Resolved) -> Value | Array:
     return _applied(builder, forward, x)
 
 
+def _watched(builder: PlanBuilder, op: Op) -> Value:
+    """Add a call of who watches."""
+    point, shown, part = (op.attributes[name] for name in ("point", "shown", "part"))
+    operands = list(map(known, builder.consume(*op.inputs)))
+    if shown == RECIPE:
+        x = computed(operands[0])
+        like = np.broadcast_to(np.float32(0), part.shape(x))
+        builder.watch(Watched(point, shown, recipe=(part, like)), operands)
+        return x
+    passed = [computed(one) for one in operands[: point.n_results]]
+    if shown == VALUE:
+        builder.watch(Watched(point, shown), operands)
+    else:
+        if not point.in_place:
+            passed = [Value(one.shape, one.channels_last) for one in passed]
+        builder.watch(Watched(point, shown, tuple(passed)), operands)
+    for number, value in enumerate(passed[1:], 1):
+        builder.define((op.result[0], number), value)
+    return passed[0]
+
+
+def _normalized(builder: PlanBuilder, op: Op) -> Value | Array:
+    """Add a batch norm by running statistics, with the activation after it."""
+    norm, after = op.attributes["norm"], fusable_activation(builder, op)
+    if norm.given is None or "parameters" not in op.attributes:
+        return _replayed(builder, op)
+    if any(map(builder.ops.is_computed, op.inputs[1:])):
+        raise UnplannedError("a computed weight")
+    name = norm.activation
+    if name is None and after is not None:
+        clamp = activation_params_of(after)
+        name = next((name for name, ends in CLAMPS.items() if clamp == (CLAMP, *ends, 0.0)), None)
+    x = computed(builder.consume(op.inputs[0])[0])
+    y = Value(x.shape, x.channels_last)
+    statistics, (weight, bias) = norm.given, op.attributes["parameters"]
+
+    def step(x: Array, out: Array) -> None:
+        normalize(x, weight, bias, norm.eps, norm.groups, statistics, None, name, out)
+
+    builder.step(step, x, y)
+    return y if name is norm.activation else define_activation(builder, after, y)
+
+
 def _split(builder: PlanBuilder, op: Op) -> Value:
     """Split a result."""
     x = computed(builder.consume(*op.inputs, dense=False)[0])
@@ -216,6 +270,7 @@ _LOWERINGS: dict[str, Callable[[PlanBuilder, Op], Value | Array]] = {
     "Mean": _mean,
     "Mm": linear,
     "Mul": arithmetic,
+    "NativeBatchNorm": _normalized,
     "Pow": _powered,
     "PreluKernel": prelu,
     "Relu": activated,
@@ -230,6 +285,7 @@ _LOWERINGS: dict[str, Callable[[PlanBuilder, Op], Value | Array]] = {
     "UnsafeView": _reshaped,
     "Unsqueeze": _reshaped,
     "View": _reshaped,
+    MARKER: _watched,
 }
 
 

@@ -12,6 +12,8 @@ from convcore._tensor.reads import is_static
 from convcore.autograd.node import AccumulateGrad, Node
 from convcore.nn import Module
 
+MARKER = "Watched"  # the name of an op at which values are watched: see points.py
+
 # An output of a node, by its number.
 Output = tuple[Node, int]
 # An input of an op: a leaf or constant tensor, an output of another op, or neither.
@@ -145,12 +147,20 @@ class OpGraph:
         self.uses.update(self.results)
 
     @classmethod
-    def recorded(cls, input: Tensor, results: Sequence[Tensor], constants: Constants) -> OpGraph:
+    def recorded(
+        cls,
+        input: Tensor,
+        results: Sequence[Tensor],
+        constants: Constants,
+        markers: Iterable[Node] = (),
+    ) -> OpGraph:
         """Return the ops that led from an input to results, with gradients recorded.
 
-        All leaf tensors have to require one; constants looked on.
+        All leaf tensors have to require one; constants looked on.  Ops that only led to
+        ``markers`` are among them.
         """
-        nodes = sorted(reached(one.grad_fn for one in results), key=lambda node: node._sequence)
+        roots = [*(one.grad_fn for one in results), *markers]
+        nodes = sorted(reached(roots), key=lambda node: node._sequence)
         ops = [
             Op(
                 node.name().partition("Backward")[0],

@@ -27,7 +27,7 @@ from convcore.inference.batch_norm_folding import channels_last, folded
 from convcore.inference.hidden_runs import HiddenRun, UnrepeatableError
 from convcore.inference.layer_trace import DifferentiatedError, Run, Trace
 from convcore.inference.layers import (
-    Activated,
+    Folded,
     PrepackedConv,
     forget_packed,
     refuse_to_convert,
@@ -98,9 +98,16 @@ def optimize_for_inference(
     A plan is from one float32 tensor to another, or to a tuple or list of them, of the ops in
     `inference/lowering.py`, and repeats what the net did at the first call with that kind of input.
     Layers are called one by one, without a plan, if the net read elements (``item``, ``if x.sum() >
-    0``), if any of its layers has hooks, if its code has a state, or if plan and net differ on a
-    second input (the first one, reversed).  Plans do not see later changes of the optimised net's
-    weights, other tensors or modes.
+    0``), if its code has a state, or if plan and net differ on a second input (the first one,
+    reversed).  Plans do not see later changes of the optimised net's weights, other tensors or
+    modes.
+
+    Forward hooks of the layers (``.model`` has them), `inspection.capture` and `inspection.patch`
+    see the values of the net that was optimised, layer by layer, and may change them.  Meanwhile
+    another plan runs, which is cut at the values that are watched; ``unfused`` names the layers
+    that had to be computed alone.  Without the hooks the plan from before runs.  The layers are
+    called one by one if there are global hooks, hooks of backward passes or hooks that are called
+    always, or if a hook returns a value of another shape or dtype: then it is called twice, once.
 
     A net has a state if a call changes a buffer, a parameter, an attribute, a variable of a closure
     or of a module, or a random generator, or prints, uses a file or asks for the time.  Such a net
@@ -111,7 +118,7 @@ def optimize_for_inference(
     Autocast does not reach it: what an optimised net computes in does not depend on how it was
     called first, and ``precision='bf16'`` is the way to fewer bits.
 
-    Layers with hooks are not fused.
+    Layers that have hooks when layers are fused, at the first call, stay as they are.
 
     ``state_dict`` is refused, as weights are no longer what they were: save the net's own, and
     optimise it again after loading.  So are conversions (``half``, ``to``) to another dtype or
@@ -136,8 +143,9 @@ def optimize_for_inference(
     Sequential(
       (0): PrepackedConv(3, 8, kernel_size=(3, 3), stride=(1, 1), padding=(0, 0), dilation=(1, 1), \
 groups=1, activation=relu)
-      (1): Identity()
-      (2): Identity()
+      (1): Folded(BatchNorm2d(8, eps=1e-05, momentum=0.1, affine=True, bias=True, \
+track_running_stats=True))
+      (2): Folded(ReLU())
     )
     """
     if not isinstance(model, nn.Module):
@@ -190,11 +198,14 @@ class OptimizedModule(nn.Module):
         most, over the largest element; None before, and without.
     mean_difference : float or None
         The same on average.
+    unfused : list of str
+        The layers that were computed alone in the last call, for hooks.
 
     Notes
     -----
-    Printed, it says how many of the net's convolutions are fused and prepacked.  Not fused is what
-    runs under `no_grad` inside the net's own ``forward``, or more than once in it.
+    Printed, it says how many of the net's convolutions are fused and prepacked, and which layers
+    were not fused in the last call.  Not fused is what runs under `no_grad` inside the net's own
+    ``forward``, or more than once in it.
     """
 
     def __init__(self, model: nn.Module, precision: str | None = None) -> None:
@@ -249,11 +260,26 @@ class OptimizedModule(nn.Module):
         with no_grad():
             return self.model(*args, **kwargs)
 
+    @property
+    def unfused(self) -> list[str]:
+        """The names of batch norms and activations that the last call computed alone.
+
+        Hooks, or an `inspection.capture`, watched what was between them and the convolution that
+        computes them otherwise.
+        """
+        alone = self._plans.unfused
+        if alone is None:
+            convs = [layer for layer in self.model.modules() if isinstance(layer, PrepackedConv)]
+            alone = [one for conv in convs for one in conv.unfused()]
+        return [name for name, layer in self.model.named_modules() if layer in alone]
+
     def extra_repr(self) -> str:
         """Return how much of the net is fused."""
         if not self._fused:
             return "fuses its convolutions at the first call"
-        return f"{_count(self.model, PrepackedConv)} of {self._n_convolutions} convolutions fused"
+        told = f"{_count(self.model, PrepackedConv)} of {self._n_convolutions} convolutions fused"
+        alone = self.unfused
+        return f"{told}, {', '.join(alone)} computed alone for hooks" if alone else told
 
     def train(self, mode: bool = True) -> OptimizedModule:
         """Refuse training mode: nothing here has gradients."""
@@ -310,12 +336,17 @@ class OptimizedModule(nn.Module):
             trace = self._traced(args)
             for run in trace.once():
                 if _runs_as(run.layer, _CONVOLUTIONS):
-                    replaced.update(_fused(trace, run))
+                    replaced.update(_fused(trace, run, replaced))
             own = {id(new): layers[old] for old, new in replaced.items()}
             confirmed: list[bool] = []
+            folded = [layer for layer in replaced.values() if isinstance(layer, Folded)]
+            for layer in folded:
+                layer.is_tried = trace.calls(layer.layer) == 1
             with _tried(self.model, replaced, own, confirmed):
                 if self._still_returns(trace.results, args):
                     confirmed.append(True)
+            for layer in folded:
+                layer.is_tried = False
         return trace.results
 
     def _traced(self, args: tuple[Any, ...]) -> Trace:
@@ -370,30 +401,35 @@ def _copies(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(copy_of(one) if isinstance(one, Tensor) else one for one in args)
 
 
-def _fused(trace: Trace, run: Run) -> dict[int, nn.Module]:
-    """Return the replacements of a convolution and of the layers fused into it, by their ids."""
+def _fused(trace: Trace, run: Run, before: dict[int, nn.Module]) -> dict[int, nn.Module]:
+    """Return the replacements of a convolution and of the layers fused into it, by their ids.
+
+    before : the replacements of other layers, among which are shared activations
+    """
     conv: Any = run.layer
     if conv.padding_mode != "zeros" or conv.weight.dtype in (float16, bfloat16):
         return {}
     if is_watched(conv):  # its hooks see it called
         return {}
-    replaced: dict[int, nn.Module] = {}
-    norm, activation = None, None
+    replaced: dict[int, Any] = {}
+    norm, activation, activated = None, None, None
     after = trace.follower(run)
     if after and _can_fold(trace, after.layer):
         norm = after.layer
-        replaced[id(norm)] = nn.Identity()
+        replaced[id(norm)] = Folded(norm)
         after = trace.follower(after)
-    shared = None
     if after and _runs_as(after.layer, _ACTIVATIONS) and not is_watched(after.layer):
         activation = _activation(after.layer)
         if activation is not None:
-            shared = after.layer if trace.calls(after.layer) > 1 else None
-            replaced[id(after.layer)] = nn.Identity() if shared is None else Activated(shared)
+            place = id(after.layer)
+            known = before.get(place)
+            activated = known if isinstance(known, Folded) else Folded(after.layer)
+            replaced[place] = activated
     bias = None if conv.bias is None else np.array(conv.bias._array)
     weight, bias = folded(conv.weight._array, bias, norm)
     steps = {name: getattr(conv, name) for name in ("stride", "padding", "dilation", "groups")}
-    made = PrepackedConv(channels_last(weight), bias, steps, activation, shared)
+    made = PrepackedConv(channels_last(weight), bias, steps, activation)
+    made.replace(conv, replaced.get(id(norm)), activated)
     made.needs_batch = isinstance(norm, nn.BatchNorm2d | nn.BatchNorm3d)
     replaced[id(conv)] = made
     return replaced

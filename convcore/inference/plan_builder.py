@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from convcore.engine.runtime._casts import widen
 from convcore.engine.runtime.checks import Array
 from convcore.engine.runtime.layout import is_channels_last
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.inference.execution_plan import FLOAT, Plan, Step, Value
+from convcore.inference.execution_plan import FLOAT, Plan, Step, Value, Watched
 from convcore.inference.op_graph import Op, Operand, OpGraph
 
 # What an operand is: computed when the plan runs, a constant, or unknown.
@@ -179,6 +179,8 @@ class PlanBuilder:
     def is_free(self, value: Value, but: Op | None = None) -> bool:
         """Return whether no op, or no op but one, still needs what a value's memory holds."""
         root = value.root
+        if root.is_kept:
+            return False
         own = Counter(() if but is None else but.inputs)
         return root is not self._input and all(
             self._remaining[one] == own[one] for one in self._aliases[root]
@@ -207,6 +209,13 @@ class PlanBuilder:
     ) -> None:
         """Add a step; see `Step`."""
         self._steps.append(Step(function, arguments, scratch_bytes, binds))
+
+    def watch(self, watched: Watched, operands: Sequence[Value | Array]) -> None:
+        """Add a step that shows operands to who watches."""
+        for one in (*operands, *watched.passed):
+            if isinstance(one, Value):
+                one.root.is_kept = True
+        self._steps.append(Step(watched, tuple(operands)))
 
     def apply(self, function: Callable[..., Array], *operands: Value | Array) -> Value:
         """Return the result of a NumPy function: a view of its one operand, or made by a step."""

@@ -4,6 +4,8 @@
   go into its weights, and so do those of its input where no zeros are padded (which they would
   have to change, too).  ``batch_norm_folding.py`` does the same for batch norms, which are layers.
 - x * sigmoid(x) is SiLU, x * clamp(x + 3, 0, 6) / 6 is Hardswish: one pass over memory for each.
+- A batch norm that was folded into a convolution, and is recorded alone for somebody may watch
+  what is between, goes back into it where nobody does.
 - A product with a constant matrix, to which a constant vector is added, is a linear layer.
 
 A rule sees an op and what computes its operands, and returns the op that replaces them all.
@@ -21,8 +23,8 @@ from convcore._tensor import Tensor
 from convcore.engine.runtime.checks import Array
 from convcore.inference.batch_norm_folding import channels_last
 from convcore.inference.execution_plan import FLOAT
-from convcore.inference.layers import PrepackedConv
-from convcore.inference.op_graph import Op, Operand, OpGraph
+from convcore.inference.layers import ConvPart, PrepackedConv
+from convcore.inference.op_graph import MARKER, Op, Operand, OpGraph
 
 # Scale and shift, (C,) or (1,), of y = x * scale + shift.
 Affine = tuple[Array, Array]
@@ -30,7 +32,7 @@ Affine = tuple[Array, Array]
 
 def simplified(ops: OpGraph) -> OpGraph:
     """Return the ops with those replaced that a rule makes one of."""
-    for rule in (_silu, _hardswish, _linear, _affine_after, _affine_before):
+    for rule in (_refolded, _silu, _hardswish, _linear, _affine_after, _affine_before):
         ops = _replaced(ops, rule)
     return ops
 
@@ -62,14 +64,30 @@ class _Ops:
         return op if op is not None and op.name in names and self._uses[operand] == 1 else None
 
     def left(self, results: tuple[Operand, ...]) -> list[Op]:
-        """Return the ops that the results still need, in order."""
+        """Return the ops that the results and markers still need, in order."""
         needed = {one[0] for one in results if isinstance(one, tuple)}
         kept = []
         for op in reversed(self._made.values()):
-            if op.result[0] in needed:
+            if op.result[0] in needed or op.name == MARKER:
                 kept.append(op)
                 needed |= {one[0] for one in op.inputs if isinstance(one, tuple)}
         return kept[::-1]
+
+
+# Batch norms
+
+
+def _refolded(ops: _Ops, op: Op) -> Op | None:
+    """Return a convolution with the batch norm after it that was folded into its weights."""
+    norm = op.attributes.get("folded")
+    before = None if norm is None else ops.source(op.inputs[0], "PrepackedConvolution")
+    part = None if before is None else before.attributes["layer"]
+    if before is None or not isinstance(part, ConvPart):
+        return None
+    whole = part.with_norm(norm)
+    if whole is None:
+        return None
+    return Op("PrepackedConvolution", {"layer": whole}, before.inputs, op.result)
 
 
 # Activations
@@ -186,7 +204,7 @@ def _pads(padding: Any) -> bool:
 
 
 def _with_weights(
-    layer: PrepackedConv, weight: Array, bias: Array, inputs: tuple[Operand, ...], op: Op
+    layer: PrepackedConv | ConvPart, weight: Array, bias: Array, inputs: tuple[Operand, ...], op: Op
 ) -> Op:
     """Return a convolution with other weights in place of an op."""
     dtype = layer.prepacked.weight.dtype

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from convcore import nn
@@ -14,7 +14,7 @@ from convcore.autograd.hooks import register_hook
 from convcore.engine.runtime._restoring import Ending
 from convcore.engine.runtime.restoring import Calls as Undo
 from convcore.inspection._models import check_model
-from convcore.inspection.watching.calls import Calls, leaves
+from convcore.inspection.watching.calls import Calls, leaves, named_modules
 from convcore.inspection.watching.fused import FusedCalls
 from convcore.inspection.watching.recipes import Recipe
 from convcore.inspection.watching.selection import Selection, onnx_name
@@ -39,6 +39,8 @@ class Capture(Ending, Mapping):
         What was not kept of the last call, or written of all, for it would have passed the limit.
     """
 
+    replaces = False
+
     def __init__(
         self,
         model: nn.Module,
@@ -55,7 +57,7 @@ class Capture(Ending, Mapping):
             else "outputs are not captured with of='grad': .grad has the gradients"
         )
         no_grads = "no gradient came: is backward() called in the block?"
-        modules = reversed(list(model.named_modules()))  # of nodes of one name the first counts
+        modules = reversed(list(named_modules(model)))  # of nodes of one name the first counts
         nodes = {onnx_name(each): path for path, each in modules if onnx_name(each)}
         self.output = Values(detach, of_outputs, nodes)
         self.grad = Values(detach, no_grads, nodes)
@@ -90,7 +92,9 @@ class Capture(Ending, Mapping):
         return "\n".join(f"{kind} of\n{values}" for kind, values in parts if values) or "nothing"
 
     def _back(self) -> Undo:
-        fused = FusedCalls(self._calls, self.made, self._to_compute, self._takes_recipes)
+        fused = FusedCalls(
+            *(self._calls, self.made, self._to_compute, self._takes_recipes, self._later)
+        )
         self._told = self._calls.told(self, fused)
         undo = self._told._back()
         self._stream = None if self._path is None else Stream(self._path)
@@ -102,6 +106,7 @@ class Capture(Ending, Mapping):
 
     def _ended(self, error: BaseException | None) -> None:
         self._reduced = self._told = None
+        self.output.settle()
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.close() if error is None else stream.abandon(error)
@@ -130,6 +135,10 @@ class Capture(Ending, Mapping):
         self.output.before_write(tensor)
         self.grad.before_write(tensor)
 
+    def wants(self, name: str, maker: Any) -> bool:
+        """Return whether a call's result is kept: in plans there are no gradients."""
+        return bool("output" in self._of and self._selection.of(name, maker))
+
     def made(self, name: str, maker: Any, result: Any) -> None:
         """Keep a call's result, and see to its gradient."""
         if not isinstance(result, Tensor):
@@ -147,6 +156,13 @@ class Capture(Ending, Mapping):
         if self._stats or self._stream is not None or not self._detach:
             return False
         return "grad" not in self._of or not is_grad_enabled()
+
+    def _later(self, tell: Callable[[], None]) -> None:
+        """Keep the values of a plan when they are read, or now if they are to be counted."""
+        if self._limit is None:
+            self.output.later(tell)
+        else:
+            tell()
 
     def _to_compute(self, name: str, maker: Any, recipe: Recipe) -> None:
         """Keep the recipe of a result that was not written."""
@@ -260,12 +276,14 @@ def capture(
     past the functions (through ``x.numpy()`` or ``x.data``) is not seen.
 
     Only calls of the thread that opened the block count; those of copies of the net that are made
-    in the block do not. Plans of `optimize_for_inference` are not used meanwhile.
+    in the block do not. Plans of `optimize_for_inference` are cut at the calls that are captured,
+    whose names are those of the net that was optimized.
 
     A batch norm that runs fused with the ReLU after it, as in convcore's nets, never writes its
     result: in evaluation, where no gradients and no statistics are asked for, the result is
     computed when it is read, of the convolution's, which is kept, and of copies of the batch
-    norm's numbers. The bits are those that the layers would have had alone.
+    norm's numbers. The bits are those that the layers would have had alone. In an optimized net,
+    results of convolutions and batch norms that run fused are computed of the convolution's input.
 
     Examples
     --------

@@ -65,6 +65,8 @@ class Patch(Ending):
         What the call made at which the net was stopped.
     """
 
+    replaces = True
+
     def __init__(
         self, model: nn.Module, outputs: Mapping[Any, Action], grads: Mapping[Any, Action]
     ) -> None:
@@ -107,6 +109,10 @@ class Patch(Ending):
 
     def before_write(self, tensor: Tensor) -> None:
         """Do nothing: no values are kept."""
+
+    def wants(self, name: str, maker: Any) -> bool:
+        """Return whether a call's result may be changed: in plans there are no gradients."""
+        return bool(self._outputs.select(name, maker) or self._grads.select(name, maker))
 
     def made(self, name: str, maker: Any, result: Any) -> Any:
         """Return the call's result with the changes, or None if there are none."""
@@ -162,9 +168,13 @@ class _Rules:
     def check(self, names: Iterable[str]) -> None:
         self._selection.check(names)
 
+    def select(self, name: str, maker: Any) -> list[int]:
+        """Return the numbers of the selectors that a call fits."""
+        return self._selection.of(name, maker)
+
     def of(self, name: str, maker: Any, value: Tensor) -> list[tuple[int, Action]]:
         """Return the actions for a value; not those that made it, for a module passes it on."""
-        numbers = self._selection.of(name, maker)
+        numbers = self.select(name, maker)
         return [(k, self._actions[k]) for k in numbers if not self._is_done(k, value)]
 
     def done(self, number: int, value: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import convcore
 from convcore import backends, models, nn
 from convcore.engine.runtime import _isa
 from convcore.inference import optimize_for_inference
-from convcore.inference.layers import Activated, PrepackedConv
+from convcore.inference.layers import Folded, PrepackedConv
 
 
 def with_statistics(net: nn.Module, rng: np.random.Generator) -> nn.Module:
@@ -71,9 +71,9 @@ def test_a_shared_relu_is_fused_where_it_follows_a_convolution(rng, inplace):
     fast = optimize_for_inference(net, x)
     assert_same(net, fast, x)
     assert kinds(fast).count("PrepackedConv") == 4
-    assert kinds(fast).count("Identity") == 4
+    assert kinds(fast).count("Folded") == 6
     first = fast.model[0]
-    assert isinstance(first.relu, Activated)
+    assert isinstance(first.relu, Folded)
     assert first.conv1.activation == "relu"
     assert first.conv2.activation is None
     # Another size, another format, unbatched, and the first again.
@@ -93,7 +93,7 @@ def test_a_sequence_becomes_one_layer(rng, activation, bias, affine):
     x = image(rng, 2, 6, 9, 8)
     fast = optimize_for_inference(net)
     assert_same(net, fast, x)
-    assert kinds(fast) == ["PrepackedConv", "Identity", "Identity"]
+    assert kinds(fast) == ["PrepackedConv", "Folded", "Folded"]
 
 
 @pytest.mark.parametrize("rank", [1, 3])
@@ -182,7 +182,7 @@ def test_in_place_the_net_itself_is_taken(rng):
     expected = net.eval()(x)
     fast = optimize_for_inference(net.train(), x, inplace=True)
     assert fast.model is net and not net.training
-    assert kinds(fast) == ["PrepackedConv", "Identity", "Identity", "Flatten"]
+    assert kinds(fast) == ["PrepackedConv", "Folded", "Folded", "Flatten"]
     assert convcore.allclose(fast(x), expected, atol=1e-5)
 
 

@@ -402,8 +402,8 @@ def test_captures_may_be_nested_and_other_threads_are_left_alone():
     assert is_clean(net)
 
 
-def test_optimized_nets_run_unplanned_meanwhile():
-    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2)).eval()
+def test_optimized_nets_are_called_by_plans_meanwhile():
+    net = nn.Sequential(nn.Conv2d(1, 2, 3, 1, 1), nn.ReLU(), nn.Flatten(), nn.Linear(32, 2)).eval()
     x = convcore.randn(1, 1, 4, 4)
     fast = convcore.inference.optimize_for_inference(net)
     with pytest.raises(RuntimeError, match="call it before"), inspection.capture(fast):
@@ -411,7 +411,17 @@ def test_optimized_nets_run_unplanned_meanwhile():
     expected = fast(x)
     with inspection.capture(fast) as found:
         fast(x)
-    assert found["model.3"].allclose(expected) and "model.0" in found.output
+    assert found["3"].allclose(expected) and "0" in found.output
+    with inspection.capture(fast, [nn.Conv2d, nn.ReLU]) as found:
+        fast(x)
+    assert list(found) == ["0", "1"] and fast.unfused == []
+    assert repr(found).startswith("output of\n0: [1, 2, 4, 4] torch.float32")
+    assert found["0"].allclose(net[0](x))
+    with inspection.capture(fast, "0", stats="min") as found:
+        fast(x)
+    assert found["0"]["min"] == pytest.approx(net[0](x).min().item(), abs=1e-6)
+    assert fast.unfused == ["1"]
+    assert "1 of 1 convolutions fused, 1 computed alone for hooks" in repr(fast)
     assert fast(x).equal(expected) and is_clean(fast)
     assert fast._plans.run(x) is not None
 

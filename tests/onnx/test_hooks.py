@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import convcore
-from convcore import models, nn
+from convcore import inspection, models, nn
 
 onnx = pytest.importorskip("onnx", reason="needs onnx: pip install 'convcore[onnx]'")
 
@@ -62,6 +62,25 @@ def test_the_last_layer_of_a_resnet_is_tuned(resnet, rng):
     assert losses[-1] < 0.5 * losses[0]
     changed = {key for key, value in resnet.state_dict().items() if not value.equal(before[key])}
     assert changed == {f"{name}.weight", f"{name}.bias"}
+
+
+def test_nodes_of_an_optimized_resnet_are_watched_by_their_names(resnet, rng):
+    x = convcore.tensor(rng.standard_normal((2, 3, 32, 32), dtype=np.float32))
+    fast = convcore.optimize_for_inference(resnet, x)
+    with convcore.no_grad(), inspection.capture(resnet) as expected:
+        plain = resnet(x)
+    names = list(resnet.nodes)
+    assert list(fast.model.nodes) == names and len(names) > 30
+    with inspection.capture(fast, names) as found:
+        fast(x)
+    assert list(found) == list(expected)[:-1]
+    (kind,) = fast._plans._kinds.values()
+    assert None not in kind.watched.plans.values()
+    for name in names:
+        error = (found[name] - expected[name]).abs().max()
+        assert error <= 1e-4 * expected[name].abs().max()
+    with inspection.patch(fast, {names[3]: inspection.zero}):
+        assert not fast(x).allclose(plain, atol=1e-3)
 
 
 def test_hooks_in_branches_fire_for_the_branch_taken():

@@ -84,12 +84,16 @@ class PrepackedConvolution:
         self.__dict__.update(state)
         self._plans, self._lock = {}, process_lock()
 
-    def __call__(self, input: Array) -> Array:
-        """Return what `conv_forward` returns, to rounding."""
+    def __call__(self, input: Array, activated: bool = True) -> Array:
+        """Return what `conv_forward` returns, to rounding.
+
+        activated : whether the activation is applied
+        """
         input = whole_elements(checked_array("input", input))
         plan, block = self.prepared(input.shape, input.strides, input.dtype)
         packed = {} if block is None else {"prepacked": block}
-        return plan(input, self.weight, self._extra, **packed)
+        extra = self._extra if activated else self._extra[:1]
+        return plan(input, self.weight, extra, **packed)
 
     def prepared(
         self, shape: Sequence[int], strides: Sequence[int], dtype: Any, narrow: Narrow = WIDE

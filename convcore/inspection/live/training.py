@@ -42,6 +42,8 @@ class Training:
         The least seconds between two looks.
     """
 
+    replaces = False
+
     def __init__(self, told: Callable[[Report], Any], every: float) -> None:
         self.steps = 0
         self._told, self._every = told, every
@@ -154,9 +156,13 @@ class Training:
     def before_write(self, tensor: Tensor) -> None:
         """Do nothing: no values are kept."""
 
+    def wants(self, name: str, maker: Any) -> bool:
+        """Return whether a call is one of a ReLU."""
+        return isinstance(maker, _RELUS) or getattr(maker, "__name__", "") in _RELU_NAMES
+
     def made(self, name: str, maker: Any, result: Any) -> None:
         """Note which units of a ReLU's result are zeros."""
-        if not isinstance(maker, _RELUS) and getattr(maker, "__name__", "") not in _RELU_NAMES:
+        if not self.wants(name, maker):
             return
         for place, tensor in leaves(name, result):
             array = np.asarray(tensor._array)

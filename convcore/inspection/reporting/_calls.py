@@ -12,9 +12,10 @@ from convcore._tensor import Tensor
 from convcore.engine.conv.plan import Plan
 from convcore.engine.runtime._restoring import within
 from convcore.engine.runtime.restoring import together
+from convcore.inference.points import is_own
 from convcore.inspection.profiling._costs import CostlyCall
 from convcore.inspection.summary import shapes
-from convcore.inspection.watching.calls import is_own, leaves
+from convcore.inspection.watching.calls import leaves
 from convcore.inspection.watching.nesting import Nesting
 from convcore.inspection.work import multiply_adds
 from convcore.nn.modules._hooks import call_hooks

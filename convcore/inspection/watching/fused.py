@@ -38,6 +38,8 @@ class FusedCalls:
         was not written.
     is_enough : callable
         Returns whether recipes are enough; if not, layers run one by one.
+    later : callable
+        ``later(tell)`` calls ``tell()``, which tells of a plan, when the values are needed.
     """
 
     def __init__(
@@ -46,16 +48,18 @@ class FusedCalls:
         made: Callable[[str, Any, Tensor], None],
         to_compute: Callable[[str, Any, Recipe], None],
         is_enough: Callable[[], bool],
+        later: Callable[[Callable[[], None]], None],
     ) -> None:
         self._names = names
         self._made = made
-        self._to_compute = to_compute
-        self._is_enough = is_enough
+        self.to_compute = to_compute
+        self.is_enough = is_enough
+        self.later = later
         self._thread = get_ident()
 
     def accepts(self, norm: nn.Module) -> bool:
         """Return whether a batch norm may run with what comes after it."""
-        return not norm.training and get_ident() == self._thread and self._is_enough()
+        return not norm.training and get_ident() == self._thread and self.is_enough()
 
     def tell(
         self, norm: Any, activation: Any, x: Tensor, residual: Tensor | None, result: Tensor
@@ -68,10 +72,10 @@ class FusedCalls:
         self, norm: Any, activation: Any, x: Tensor, residual: Tensor | None, result: Tensor
     ) -> None:
         recipe = normalization(norm, x)
-        self._to_compute(self._names.of_module(norm), norm, recipe)
+        self.to_compute(self._names.of_module(norm), norm, recipe)
         if residual is not None:
             recipe = total(recipe, residual)
             name = self._names.of_function("add")
             if name is not None:
-                self._to_compute(name, _ADD, recipe)
+                self.to_compute(name, _ADD, recipe)
         self._made(self._names.of_module(activation), activation, result)

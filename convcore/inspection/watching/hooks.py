@@ -21,13 +21,15 @@ class Hook:
     call : callable
     fused : object, optional
         What hears of the module if it runs fused with others; see `nn.modules._hooks`.
+    planned : object, optional
+        What hears of it in plans of `optimize_for_inference`; see `inference.points.Watch`.
     """
 
-    __slots__ = ("_call", "fused")
+    __slots__ = ("_call", "fused", "planned")
 
-    def __init__(self, call: Callable = _nothing, fused: Any = None) -> None:
+    def __init__(self, call: Callable = _nothing, fused: Any = None, planned: Any = None) -> None:
         self._call = call
-        self.fused = fused
+        self.fused, self.planned = fused, planned
 
     def __call__(self, *args: Any) -> Any:
         """Call the function."""

@@ -10,6 +10,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.functions.arithmetic import add
 from convcore.functions.normalization import batch_norm
+from convcore.inference.layers import ConvPart
 
 
 class Recipe:
@@ -21,13 +22,15 @@ class Recipe:
         ``make()``, called when the recipe is kept, returns the function; what it needs besides
         the operands it copies.
     operands : Tensor or Recipe
+    like : array, optional
+        Of the result's shape and dtype; by default the first operand is.
     """
 
-    __slots__ = ("_function", "_make", "_operands", "_result")
+    __slots__ = ("_function", "_like", "_make", "_operands", "_result")
 
-    def __init__(self, make: Callable[[], Any], *operands: Any) -> None:
+    def __init__(self, make: Callable[[], Any], *operands: Any, like: Any = None) -> None:
         self._make: Callable[[], Any] | None = make
-        self._operands = operands
+        self._operands, self._like = operands, like
         self._function: Callable | None = None
         self._result: Any = None
 
@@ -36,6 +39,8 @@ class Recipe:
         """An array of the result's shape and dtype."""
         if self._result is not None:
             return self._result.array
+        if self._like is not None:
+            return self._like
         first = self._operands[0]
         return first._array if isinstance(first, Tensor) else first.array
 
@@ -88,6 +93,11 @@ def _as_now(
         return batch_norm(x, tensors[0], tensors[1], tensors[2], tensors[3], *options)
 
     return normalized
+
+
+def convolution(part: ConvPart, like: Any, x: Tensor) -> Recipe:
+    """Return the recipe of a convolution in an optimized net, perhaps with a batch norm."""
+    return Recipe(lambda: part.computed, x, like=like)
 
 
 def total(first: Any, second: Any) -> Recipe:

@@ -46,7 +46,10 @@ class Selection:
             self._uncalled[number] = type(one).__name__
         elif isinstance(one, type) and issubclass(one, nn.Module):
             self._classes.append(one.__name__)
-            self._rules.append(lambda name, maker: isinstance(maker, one))
+            # Layers of an optimized net are of the classes that they had before.
+            self._rules.append(
+                lambda name, maker: issubclass(getattr(maker, "replaces", type(maker)), one)
+            )
         elif callable(one) and not isinstance(one, type):
             self._rules.append(one)
         else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -87,14 +88,19 @@ class Values(Mapping):
         self._without = without
         self._found: dict[str, Any] = {}
         self._awaited: dict[str, None] = {}
+        self._later: list[Callable[[], None]] = []
         self._sharing: dict[int, list[Kept]] = {}  # by the version counter that memory shares
 
     def keep(self, name: str, tensor: Tensor) -> None:
         """Keep a tensor, which is not copied."""
-        self._found[name] = self._hold(tensor)
+        if self._later:  # behind those
+            self._later.append(functools.partial(self.keep, name, tensor))
+        else:
+            self._found[name] = self._hold(tensor)
 
     def keep_recipe(self, name: str, recipe: Recipe) -> None:
         """Keep how a value is computed when it is read, and what of."""
+        self.settle()
         recipe.hold(self._hold)
         self._found[name] = recipe
 
@@ -115,23 +121,38 @@ class Values(Mapping):
         """Give a value that comes later, as a gradient does, its place among the others."""
         self._awaited[name] = None
 
+    def later(self, keep: Callable[[], None]) -> None:
+        """Keep values when one is read, or memory is about to be changed."""
+        self._later.append(keep)
+
+    def settle(self) -> None:
+        """Keep the values that were to be kept later."""
+        while self._later:
+            keeping, self._later = self._later, []
+            for keep in keeping:
+                keep()
+
     def note(self, name: str, value: Any) -> None:
         """Keep what is no tensor."""
+        self.settle()
         self._found[name] = value
 
     def before_write(self, tensor: Tensor) -> None:
         """Copy what is kept of a tensor's memory."""
+        self.settle()
         for kept in self._sharing.pop(id(tensor._counter), ()):
             if kept.is_current() and not isinstance(kept.array, MetaArray):
                 kept.copy()
 
     def clear(self) -> None:
         """Forget all values."""
+        self._later.clear()
         self._found.clear()
         self._awaited.clear()
         self._sharing.clear()
 
     def __getitem__(self, name: str) -> Any:
+        self.settle()
         try:
             value = self._found[self._own(name)]
         except KeyError:
@@ -149,14 +170,17 @@ class Values(Mapping):
         return next((each for each in found if each in self._found), name)
 
     def __contains__(self, name: object) -> bool:
+        self.settle()
         return self._own(name) in self._found
 
     def __iter__(self) -> Iterator[str]:
+        self.settle()
         if not self._awaited:
             return iter(self._found)
         return (name for name in self._awaited if name in self._found)
 
     def __len__(self) -> int:
+        self.settle()
         return len(self._found)
 
     def __repr__(self) -> str:

@@ -17,6 +17,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol
 
 from convcore._tensor import Tensor
@@ -131,22 +132,62 @@ def register_module_backward_hook(hook: Callable) -> RemovableHandle:
     return add_backward_hook(_Global, hook, False, False, "as a global Module hook")
 
 
-def is_watched(module: Module) -> bool:
-    """Return whether a call of ``module`` would run hooks."""
-    return bool(
-        module._forward_hooks
-        or module._forward_pre_hooks
-        or module._backward_hooks
-        or module._backward_pre_hooks
-        or _has_global_hooks()
-    )
-
-
 # The dictionaries that have a forward hook or its options under one key.
 _FORWARD_HOOKS = (
     *("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"),
     *("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"),
 )
+HOOK_TABLES = (*_FORWARD_HOOKS, "_backward_hooks", "_backward_pre_hooks")
+
+# By thread: the tables of hooks that its calls of all modules have in place of the modules' own.
+_instead: dict[int, dict[str, Any]] = {}
+
+
+@restoring
+def hooks_instead(before: Callable | None = None, after: Callable | None = None) -> Iterator[Calls]:
+    """Call these hooks in place of those that modules have, in this thread until the block ends.
+
+    Parameters
+    ----------
+    before : callable(module, args, kwargs), optional
+    after : callable(module, args, kwargs, result), optional
+    """
+    thread, key = get_ident(), RemovableHandle(OrderedDict()).id
+    tables: dict[str, Any] = {name: {} for name in HOOK_TABLES}
+    for hook, name in ((before, "_forward_pre_hooks"), (after, "_forward_hooks")):
+        if hook is not None:
+            tables[name][key] = hook
+            tables[f"{name}_with_kwargs"][key] = True
+    previous = _instead.get(thread)
+    undo = (
+        (_instead.pop, (thread, None))
+        if previous is None
+        else (_instead.__setitem__, (thread, previous))
+    )
+    yield (_global_forward_pre_hooks.pop, (key, None)), undo
+    _instead[thread] = tables
+    _global_forward_pre_hooks[key] = _nothing  # so that each call looks: see Module._call_impl
+
+
+def _nothing(*args: Any) -> None:
+    """Do nothing."""
+
+
+def hook_tables(module: Module) -> dict[str, Any]:
+    """Return the tables of hooks that a call of a module has in this thread, by their names."""
+    return (_instead and _instead.get(get_ident())) or module.__dict__
+
+
+def is_watched(module: Module) -> bool:
+    """Return whether a call of ``module`` would run hooks."""
+    own = hook_tables(module)
+    return bool(
+        own["_forward_hooks"]
+        or own["_forward_pre_hooks"]
+        or own["_backward_hooks"]
+        or own["_backward_pre_hooks"]
+        or has_global_hooks()
+    )
 
 
 @restoring
@@ -218,7 +259,7 @@ def fused_listeners(norm: Module, activation: Module) -> list[FusedListener] | N
     """Return who hears of two modules that run as one; None: a hook has to see each run alone."""
     if not is_watched(norm) and not is_watched(activation):
         return []
-    if _has_global_hooks():
+    if has_global_hooks():
         return None
     found = {}
     for module in (norm, activation):
@@ -233,7 +274,10 @@ def fused_listeners(norm: Module, activation: Module) -> list[FusedListener] | N
     return listeners if all(one.accepts(norm) for one in listeners) else None
 
 
-def _has_global_hooks() -> bool:
+def has_global_hooks() -> bool:
+    """Return whether calls of all modules run hooks."""
+    if _instead and get_ident() in _instead:
+        return False
     return bool(
         _global_forward_hooks
         or _global_forward_pre_hooks
@@ -265,7 +309,7 @@ class HookedCall:
 
     def __init__(self, module: Module, args: tuple, kwargs: dict):
         self.module = module
-        self.own = module.__dict__  # see Module._call_impl: this is what hooks cost everybody
+        self.own = hook_tables(module)
         self.args = args
         self.kwargs = kwargs
         self.result: Any = None
@@ -334,7 +378,7 @@ class HookedCall:
         for number, hook in self.forward_hooks():
             is_global = number in _global_forward_hooks_always_called
             if number in self.called or not (
-                is_global or number in self.module._forward_hooks_always_called
+                is_global or number in self.own["_forward_hooks_always_called"]
             ):
                 continue
             try:

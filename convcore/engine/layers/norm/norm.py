@@ -160,6 +160,7 @@ def forward(
     statistics: Array | None = None,
     residual: Array | None = None,
     activation: str | None = None,
+    out: Array | None = None,
 ) -> tuple[Array, Array]:
     """Normalise, add a residual and clamp.
 
@@ -176,6 +177,8 @@ def forward(
         Means and variances to take instead of x's own.
     residual : Array like x, optional
     activation : 'relu', 'relu6' or None
+    out : Array, optional
+        y, which has x's shape, dtype and strides, dense in one of the two memory formats.
 
     Returns
     -------
@@ -195,7 +198,7 @@ def forward(
     moments = statistics is None
     if statistics is None:
         statistics = np.zeros((2, plan.units))
-    y = empty_like(x)
+    y = empty_like(x) if out is None else out
     if residual is not None:
         residual = laid_out_like(residual, x)
     if x.size:

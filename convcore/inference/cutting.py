@@ -1,0 +1,99 @@
+"""Cut a net's ops at the points that somebody watches: the ops of a plan without other markers.
+
+At a point, a plan shows a value, or all that a hook of a module is called with.  Of a convolution
+that is fused with what comes after it, it may show a recipe instead: the convolution's input, and
+the part of it that computes the value.  Nothing has to be unfused for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from convcore._tensor import Tensor
+from convcore.autograd.node import Node
+from convcore.inference.layers import ConvPart, Folded
+from convcore.inference.op_graph import MARKER, Op, Operand, OpGraph
+from convcore.inference.plan_builder import UnplannedError
+
+# What is shown at a point: how a result is computed; the result; a result that may be replaced;
+# the arguments of the call too. Each serves those who want what is before it.
+RECIPE, VALUE, CHANGE, CALL = range(4)
+
+
+def cut(ops: OpGraph, selected: Mapping[Node | None, int]) -> OpGraph:
+    """Return a net's ops with markers at some of its points alone.
+
+    Parameters
+    ----------
+    ops : OpGraph
+        With markers at all points: see `points.PointRecorder`.
+    selected : dict of Node to int
+        By the marker, what is to be shown; values are shown where there is no recipe.
+
+    Raises
+    ------
+    UnplannedError
+        A result is the input, or a point has no marker.
+    """
+    if None in selected:
+        raise UnplannedError("values that are not known")
+    passed: dict[Operand, Operand] = {}  # what passes a marker that is left out
+    recipes: dict[Operand, tuple[Operand, ConvPart]] = {}  # a convolution's input, and its part
+    sizes: dict[Operand, int] = {}
+    kept: set[Operand] = set()
+    found = []
+    for op in ops.all:
+        inputs = tuple([passed.get(one, one) for one in op.inputs])
+        point = op.attributes.get("point")
+        if point is None:
+            found.append(replace(op, inputs=inputs))
+            if (recipe := _recipe(found[-1], recipes)) is not None:
+                recipes[op.result] = recipe
+            continue
+        outputs = [(op.result[0], number) for number in range(point.n_results)]
+        for operands in (inputs, outputs):
+            sizes.update(zip(operands, point.sizes, strict=False))
+        shown = selected.get(op.result[0])
+        if shown == RECIPE:
+            x, part = recipes.get(inputs[0], (None, None))
+            # The input has to be kept for a recipe: not if it is larger, and only for that.
+            if part is None or (x not in kept and sizes[x] > sizes[inputs[0]]):
+                shown = VALUE
+        if shown is None or shown == RECIPE:
+            passed.update(zip(outputs, inputs, strict=False))
+        attributes: dict[str, Any] = {**op.attributes, "shown": shown, "part": None}
+        if shown == RECIPE:
+            attributes["part"], inputs = part, (x,)
+        elif shown != CALL:
+            inputs = inputs[: point.n_results]
+        if shown is not None:
+            kept.update(inputs, outputs)
+        if shown is not None:
+            found.append(Op(op.name, attributes, inputs, op.result))
+    results = [passed.get(one, one) for one in ops.results]
+    if any(isinstance(one, Tensor) or one is None for one in results):
+        raise UnplannedError("a result is the input")
+    return OpGraph(ops.input, found, cast(Any, results), ops.constants)
+
+
+def _recipe(
+    op: Op, recipes: Mapping[Operand, tuple[Operand, ConvPart]]
+) -> tuple[Operand, ConvPart] | None:
+    """Return the input and the part of a convolution that an op is, if layers after it follow."""
+    if op.name == "PrepackedConvolution":
+        part = op.attributes["layer"]
+        return (op.inputs[0], part) if isinstance(part, ConvPart) else None
+    norm = op.attributes.get("folded")
+    x, before = recipes.get(op.inputs[0], (None, None)) if norm is not None else (None, None)
+    part = None if before is None else before.with_norm(norm)
+    return (x, part) if part is not None and part.is_followed else None
+
+
+def unfused(ops: OpGraph) -> Iterator[Folded]:
+    """Yield the layers that are computed alone, for what they are called on is watched."""
+    for op in ops.all:
+        before = ops.of(op.inputs[0]) if op.inputs else None
+        if before is not None and before.name == MARKER and "folded" in op.attributes:
+            yield op.attributes["folded"]
