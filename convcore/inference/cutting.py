@@ -94,6 +94,9 @@ def _recipe(
 def unfused(ops: OpGraph) -> Iterator[Folded]:
     """Yield the layers that are computed alone, for what they are called on is watched."""
     for op in ops.all:
-        before = ops.of(op.inputs[0]) if op.inputs else None
-        if before is not None and before.name == MARKER and "folded" in op.attributes:
-            yield op.attributes["folded"]
+        layer = op.attributes.get("folded")
+        before = None if layer is None else ops.of(op.inputs[0])
+        name = "" if before is None else before.name
+        is_shown = name == "PrepackedConvolution" and ops.only_consumer(op.inputs[0]) is not op
+        if layer is not None and (is_shown or name in (MARKER, "NativeBatchNorm")):
+            yield layer

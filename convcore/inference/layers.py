@@ -310,7 +310,7 @@ class Folded(Module):
                 delattr(input, _APPLIED)
             return input
         result = self.layer.forward(input)
-        if result._grad_fn is not None and result is not input:
+        if result._grad_fn is not None:
             describe(result, **result._grad_fn.attributes, folded=self)
         return result
 

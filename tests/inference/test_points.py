@@ -306,6 +306,27 @@ def test_values_without_a_hook_between_stay_fused(residual, x):
     assert len(cut._steps) == len(kind.plans[1]._steps) + 1
 
 
+@pytest.mark.parametrize(
+    ("layer", "names"),
+    [
+        ("3.conv1", ["3.bn1", "3.relu"]),
+        ("3.bn1", ["3.bn1", "3.relu"]),
+        ("4.bn1", ["4.bn1", "4.relu"]),
+        ("3.relu", ["3.relu"]),
+        ("4.relu", []),
+        ("8", []),
+    ],
+)
+def test_layers_that_are_computed_alone_are_named(residual, layer, names):
+    x = convcore.randn(2, 3, 16, 16)
+    fast = optimize_for_inference(residual, x)
+    with fast.model.get_submodule(layer).register_forward_hook(lambda *call: None):
+        fast(x)
+        assert fast.unfused == names
+    fast(x)
+    assert fast.unfused == []
+
+
 def test_a_result_of_another_shape_ends_the_plan(residual, x):
     fast = optimize_for_inference(residual, x)
 
