@@ -97,6 +97,10 @@ class BackwardFunction(Node):
             raise AttributeError(name)
         return getattr(self.ctx, name)
 
+    def output_like(self, output_nr: int) -> tuple | None:
+        """Return shape and NumPy dtype of an output."""
+        return self.output_likes[output_nr] if output_nr < len(self.output_likes) else None
+
     def run(self, grads: list, needs: tuple[bool, ...]) -> tuple:
         """Call the user's backward and check what it returns."""
         ctx = self.ctx
@@ -333,8 +337,13 @@ def _among(tensor: Any, tensors: Sequence) -> bool:
 def _fresh(output: Any, args: tuple, ctx: FunctionCtx) -> Any:
     """Return an output of an unrecorded call; an input that is returned becomes a view of it."""
     if isinstance(output, Tensor) and _among(output, args) and not _among(output, ctx._dirty):
-        return views.alias(output)
+        return _view_of(output)
     return output
+
+
+def _view_of(x: Tensor) -> Tensor:
+    """Return a view of an input; a subclass of Tensor makes it itself, as in PyTorch."""
+    return views.alias(x) if type(x) is Tensor else x.view_as(x)
 
 
 def _output(ctx: FunctionCtx, node: Any, number: int, output: Any, args: tuple) -> Any:
@@ -345,7 +354,7 @@ def _output(ctx: FunctionCtx, node: Any, number: int, output: Any, args: tuple) 
         return _changed(node, number, output)
     no_gradient = _among(output, ctx._non_differentiable) or output._array.dtype.kind not in INEXACT
     if _among(output, args):  # an input returned unchanged becomes a view of it
-        output = views.alias(output)
+        output = _view_of(output)
         output._grad_fn, output._output_nr, output._requires_grad = None, 0, False
     elif output._grad_fn is not None:
         output = output.detach()

@@ -617,6 +617,23 @@ def test_function_may_return_its_input(lib):
     assert x.grad.tolist() == [10.0]
 
 
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_an_input_of_a_subclass_is_returned_as_one(lib, requires_grad):
+    class Mine(lib.Tensor):
+        pass
+
+    for x, kind in (
+        (lib.ones(2).as_subclass(Mine), Mine),
+        (lib.nn.Parameter(lib.ones(2)), lib.Tensor),
+    ):
+        x.requires_grad_(requires_grad)
+        y = returned(lib).apply(x)
+        assert type(y) is kind and y is not x and y.data_ptr() == x.data_ptr()
+        if requires_grad:
+            y.sum().backward()
+            assert x.grad.tolist() == [10, 10]
+
+
 def test_function_may_return_its_input_without_grad(lib):
     x = lib.ones(1)
     y = returned(lib).apply(x)
