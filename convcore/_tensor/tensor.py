@@ -301,12 +301,15 @@ class Tensor:
         view = self._view
         if view is not None and view.stale():
             view.refresh(self)
-        return self._grad_fn
+        node = self._grad_fn
+        if node is not None:
+            node.note_output(self)
+        return node
 
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation produced this tensor."""
-        return self.grad_fn is None
+        return not self.requires_grad or self._grad_fn is None
 
     @property
     def output_nr(self) -> int:

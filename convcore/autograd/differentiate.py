@@ -225,13 +225,16 @@ def _grads(roots: Sequence[Tensor], given: Any) -> list[Tensor]:
     return [_checked_grad(n, root, g) for n, (root, g) in enumerate(zip(roots, given, strict=True))]
 
 
-def _checked_grad(number: int, root: Tensor, gradient: Any) -> Tensor:
-    like = (root._array.shape, root._array.dtype) if isinstance(root, Tensor) else root.output()
+def _checked_grad(number: int, root: Any, gradient: Any) -> Tensor:
+    if isinstance(root, Tensor):
+        like = root._array.shape, root._array.dtype
+    else:
+        like = root.node.output_like(root.output_nr)
     if like is None:
         if not isinstance(gradient, Tensor):
             raise RuntimeError(
-                "a GradientEdge made by hand needs its gradient to be given: the shape of its "
-                "output is not known. Use get_gradient_edge(tensor)."
+                f"the shape of output {root.output_nr} of {root.node.name()} is not known: give "
+                "its gradient, or use get_gradient_edge(tensor)"
             )
         return gradient
     shape, dtype = like

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Iterator
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.hooks import register_multi_grad_hook
-from convcore.autograd.node import GradientEdge, Node, edge
+from convcore.autograd.node import GradientEdge, Node, accumulator
 from convcore.autograd.saved import saved_tensors_hooks
 from convcore.engine.runtime.restoring import Calls, restoring
 
@@ -40,11 +40,8 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
             "It is not possible to get the gradient edge for a Tensor that does not require "
             "gradients"
         )
-    node, output_nr = edge(tensor)
-    assert node is not None
-    made = GradientEdge(node, output_nr)
-    made.like = tensor._array.shape, tensor._array.dtype
-    return made
+    node = tensor.grad_fn or accumulator(tensor)
+    return GradientEdge(node, tensor._output_nr)
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:

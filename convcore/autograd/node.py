@@ -61,6 +61,7 @@ class Node:
         "_attributes",
         "_backward",
         "_hooks",
+        "_likes",
         "_metadata",
         "_needs",
         "_outputs",
@@ -72,6 +73,7 @@ class Node:
     _attributes: dict  # unset without `describe`
     _backward: Any  # (needs, grad or grads, *saved) -> gradients of the inputs
     _hooks: Hooks | None  # None while there are none
+    _likes: dict[int, tuple]  # output number -> its shape and NumPy dtype; unset while none is read
     _metadata: dict | None
     _needs: tuple[bool, ...]  # for each input, whether it requires a gradient
     _outputs: int  # number of outputs
@@ -118,6 +120,18 @@ class Node:
         from convcore.autograd.saved_names import attribute_names, raw_names
 
         return [*object.__dir__(self), *attribute_names(self), *raw_names(self)]
+
+    def note_output(self, tensor: Tensor) -> None:
+        """Store shape and dtype of an output whose ``grad_fn`` is read: see `output_like`."""
+        like = tensor._array.shape, tensor._array.dtype
+        try:
+            self._likes[tensor._output_nr] = like
+        except AttributeError:
+            self._likes = {tensor._output_nr: like}
+
+    def output_like(self, output_nr: int) -> tuple | None:
+        """Return shape and NumPy dtype of an output; None if its ``grad_fn`` was never read."""
+        return getattr(self, "_likes", {}).get(output_nr)
 
     def hooks(self) -> Hooks:
         """Return the node's hooks, made at the first call."""
@@ -255,6 +269,10 @@ class AccumulateGrad(Node):
         """Return whether a hook of any kind may see the gradient here."""
         return self._hooks is not None or bool(self.variable._leaf.hooks)
 
+    def output_like(self, output_nr: int) -> tuple:
+        """Return the leaf's shape and NumPy dtype."""
+        return self.variable._array.shape, self.variable._array.dtype
+
     def run(self, grads: list, needs: tuple[bool, ...]) -> tuple:
         """Add the gradient to the leaf's ``.grad``."""
         from convcore.autograd.traversal import accumulate
@@ -297,21 +315,12 @@ class _NodeClasses(dict):
 node_classes = _NodeClasses()
 
 
-class _EdgeFields(NamedTuple):
+class GradientEdge(NamedTuple):
+    """An edge of the graph, in the place of the tensor whose gradient arrives there."""
+
     node: Node
     output_nr: int
     ownership_token: Node | None = None
-
-
-class GradientEdge(_EdgeFields):
-    """An edge of the graph, in the place of the tensor whose gradient arrives there."""
-
-    like: tuple | None = None  # the tensor's shape and NumPy dtype; None if the edge was hand-made
-
-    def output(self) -> tuple | None:
-        """Return shape and NumPy dtype of the tensor that the edge stands for, if known."""
-        array = self.node.variable._array if isinstance(self.node, AccumulateGrad) else None
-        return self.like if array is None else (array.shape, array.dtype)
 
 
 def edge(tensor: Any) -> Edge:

@@ -223,9 +223,19 @@ def test_edges_stand_for_tensors(torch):
     y = x * 2
     edge = graph.get_gradient_edge(y)
     assert edge.node is y.grad_fn
-    with pytest.raises(RuntimeError, match="needs its gradient to be given"):
-        convcore.autograd.grad(graph.GradientEdge(y.grad_fn, 0), x)
+    inner = graph.GradientEdge((x * 2 + 1).grad_fn.next_functions[0][0], 0)
+    with pytest.raises(RuntimeError, match="output 0 of MulBackward0 is not known: give its"):
+        convcore.autograd.grad(inner, x)
+    assert convcore.autograd.grad(inner, x, convcore.ones(4, 3))[0].equal(x * 0 + 2)
 
+
+def by_hand(lib, y):
+    node = y.grad_fn or y.view_as(y).grad_fn.next_functions[0][0]
+    return lib.autograd.graph.GradientEdge(node, y.output_nr)
+
+
+WAYS = {"by hand": by_hand, "of a tensor": lambda lib, y: lib.autograd.graph.get_gradient_edge(y)}
+ways = pytest.mark.parametrize("edge_of", WAYS.values(), ids=WAYS)
 
 SCALARS = {
     "sum": lambda x: x.sum(),
@@ -235,11 +245,12 @@ SCALARS = {
 }
 
 
+@ways
 @pytest.mark.parametrize("function", SCALARS.values(), ids=SCALARS)
-def test_an_edge_of_one_element_has_the_gradient_one(torch, function):
+def test_an_edge_of_one_element_has_the_gradient_one(torch, function, edge_of):
     def run(lib):
         x = lib.full((1, 1), 2.0, requires_grad=True)
-        edge = lib.autograd.graph.get_gradient_edge(function(x))
+        edge = edge_of(lib, function(x))
         out = [*lib.autograd.grad(edge, x, retain_graph=True)]
         lib.autograd.backward([edge, function(x)])
         return [*out, x.grad]
@@ -255,11 +266,12 @@ EDGES = {
 }
 
 
+@ways
 @pytest.mark.parametrize(("function", "shape"), EDGES.values(), ids=EDGES)
-def test_gradients_that_do_not_fit_an_edge_are_refused(torch, function, shape):
+def test_gradients_that_do_not_fit_an_edge_are_refused(torch, function, shape, edge_of):
     def run(lib):
         x = lib.ones(3, requires_grad=True)
-        edge = lib.autograd.graph.get_gradient_edge(function(x))
+        edge = edge_of(lib, function(x))
         lib.autograd.grad(edge, x, None if shape is None else lib.ones(shape))
 
     check_error(torch, run)
