@@ -21,7 +21,13 @@ from convcore.engine.layers.elementwise import elementwise
 from convcore.engine.runtime.storages import may_overlap
 from convcore.functions._support.arguments import check_arguments, check_kind, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
-from convcore.functions._support.dispatch import backward_of, compiled, flat_in, of_each
+from convcore.functions._support.dispatch import (
+    backward_of,
+    compiled,
+    flat_in,
+    for_comparisons,
+    of_each,
+)
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import forward_only, in_place
 from convcore.functions.arithmetic import _number, add, div, mul, sub
@@ -180,7 +186,10 @@ def hardtanh(
 
 
 def _hardtanh(x: Tensor, low: float, high: float, inplace: bool) -> Tensor:
-    gradient = lambda g, x: masked(g, ~((x._array <= low) | (x._array >= high)))  # noqa: E731
+    def gradient(grad: Tensor, x: Tensor) -> Tensor:
+        array = for_comparisons(x._array)
+        return masked(grad, ~((array <= low) | (array >= high)))
+
     return compiled(x, ("clamp", low, high), gradient, inplace, "Hardtanh")
 
 
@@ -218,7 +227,7 @@ def _threshold(x: Tensor, least: float, value: float) -> Tensor:
         small = (array.astype(np.uint8) if array.dtype.kind == "b" else array) <= least
         out = wrap(np.asarray(np.where(small, _number(value, array.dtype), array)))
     if mode.enabled:
-        backward = backward_of(op, lambda g, x: masked(g, ~(x._array <= least)))
+        backward = backward_of(op, lambda g, x: masked(g, ~(for_comparisons(x._array) <= least)))
         record("ThresholdBackward0", (x,), out, backward, (x,))
         describe(out, kernel=op)
     return out

@@ -76,8 +76,13 @@ def _spherical_bessel(t: Tensor, n: int) -> Tensor:
     return out
 
 
+def _sinc(array: np.ndarray) -> np.ndarray:
+    wide = array.astype(np.float32) if array.dtype == np.float16 else array  # pi x is rounded
+    return np.sinc(wide).astype(array.dtype, copy=False)
+
+
 sinc = in_float32(
-    _of_input(np.sinc, "sin(pi x) / (pi x) of each element x, and 1 of 0", _sinc_slope)
+    _of_input(_sinc, "sin(pi x) / (pi x) of each element x, and 1 of 0", _sinc_slope, "sinc")
 )
 
 

@@ -51,7 +51,8 @@ __all__ = [
 
 _OPERANDS = (Tensor, int, float, complex)  # bool is an int
 _ndarray = np.ndarray
-_SINGLE = np.dtype("float32")
+_HALF, _SINGLE = np.dtype("float16"), np.dtype("float32")
+_EXACT = {np.multiply, np.true_divide, np.floor_divide}  # numbers are not rounded to half precision
 _FRACTIONS = (float, complex, np.inexact)
 _ONE = 1  # what alpha is most often; not True, and not 1.0
 
@@ -102,9 +103,10 @@ def compute(ufunc: Any, a: Any, b: Any) -> np.ndarray:
 def _computed_wide(ufunc: Any, a: Any, b: Any, dtype: np.dtype, out: Any = None) -> np.ndarray:
     """Return ``ufunc(a, b)`` of real arrays or numbers, computed in float32 and rounded once.
 
-    A number, also of an array without axes, is used as float32 has it.
+    A number, also of an array without axes, is rounded to the dtype first unless it is a factor or
+    a divisor, as in PyTorch.
     """
-    wide = [_in_single(x, dtype) if x.__class__ is _ndarray else x for x in (a, b)]
+    wide = [_in_single(x, dtype, ufunc in _EXACT) for x in (a, b)]
     value = np.asarray(ufunc(*wide, dtype=_SINGLE, casting="unsafe"))
     if out is None:
         return value.astype(dtype)
@@ -112,8 +114,10 @@ def _computed_wide(ufunc: Any, a: Any, b: Any, dtype: np.dtype, out: Any = None)
     return out
 
 
-def _in_single(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    return (array.astype(dtype) if array.ndim else array).astype(np.float32)
+def _in_single(x: Any, dtype: np.dtype, exact: bool) -> Any:
+    if not isinstance(x, _ndarray):
+        return x if exact else float(_number(x, dtype))
+    return (x if exact and not x.ndim else x.astype(dtype, copy=False)).astype(np.float32)
 
 
 def _no_tensor(value: Any) -> TypeError:
@@ -129,13 +133,18 @@ def _broadcast(kernel: str, ufunc: np.ufunc, a: np.ndarray, b: np.ndarray) -> np
 
 
 def _apply(ufunc: np.ufunc, a: Any, b: Any, dtype: np.dtype, out: np.ndarray | None = None) -> Any:
-    if dtype.kind == "V":
+    if dtype.kind == "V" or (dtype == _HALF and ufunc in _EXACT and _has_number(a, b)):
         return _computed_wide(ufunc, a, b, dtype, out)
     if not isinstance(a, _ndarray):
         a = _number(a, dtype)
     elif not isinstance(b, _ndarray):
         b = _number(b, dtype)
     return ufunc(a, b, out=out, dtype=dtype, casting="unsafe")
+
+
+def _has_number(a: Any, b: Any) -> bool:
+    """Return whether an operand is a number, or an array without axes beside one with axes."""
+    return 0 in (ndims := (np.ndim(a), np.ndim(b))) and any(ndims)
 
 
 def _number(number: Any, dtype: np.dtype) -> Any:
@@ -453,16 +462,15 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
     if dtype.kind in "biu":
         dtype = get_default_dtype().numpy
     try:
-        value = ignore_errstate(np.true_divide, a, b, dtype=dtype, casting="unsafe")
+        if elementwise.is_half(dtype):
+            value = ignore_errstate(_apply, np.true_divide, a, b, dtype)
+        else:
+            value = ignore_errstate(np.true_divide, a, b, dtype=dtype, casting="unsafe")
     except ValueError:
         raise RuntimeError(_broadcast_error(a, b)) from None
     except NoValuesError:
         check_together(a, b)
         value = meta(joint_shape(a, b), dtype)
-    except TypeError:
-        if dtype.kind != "V":
-            raise
-        value = _computed_wide(np.true_divide, a, b, dtype)
     out = wrap(value if isinstance(value, _ndarray) else np.asarray(value))
     if mode.enabled:
         y_needs = isinstance(other, Tensor) and other.requires_grad

@@ -23,6 +23,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
 from convcore.autograd.views import own
 from convcore.engine.conv.selection import selected
+from convcore.engine.layers.elementwise.elementwise import is_half
 from convcore.engine.runtime.casts import astype
 from convcore.functions import casts
 from convcore.functions._support.arguments import check_arguments
@@ -579,13 +580,15 @@ def _product_sum(bias: Tensor, x: Tensor, y: Tensor, beta: Any, alpha: Any) -> T
     """Return beta * bias + alpha * (x @ y) of matrices, or of as many pairs of them."""
     a, b, c = x._array, y._array, bias._array
     batched = a.ndim > 2
-    out = product(a, b, "baddbmm" if batched else "addmm_impl_cpu_")
+    half = a.dtype if is_half(a.dtype) and (beta, alpha) != (1, 1) else None
+    left, right = (a, b) if half is None else (a.astype(np.float32), b.astype(np.float32))
+    out = product(left, right, "baddbmm" if batched else "addmm_impl_cpu_")
     if c.ndim > out.ndim or c.shape != out.shape[out.ndim - c.ndim :]:
         c = broadcast_to(bias, out.shape)._array  # an error if it does not go
     name = "baddbmm" if batched else "addmm"
     beta, alpha = factor(name, "beta", beta, out.dtype), factor(name, "alpha", alpha, out.dtype)
     ignore_errstate(_add_into, out, c, beta, alpha)
-    result = wrap(out)
+    result = wrap(ignore_errstate(out.astype, half) if half else out)
     if mode.enabled:
         record(
             "BaddbmmBackward0" if batched else "AddmmBackward0",

@@ -138,7 +138,7 @@ def _share(x: Tensor, y: Tensor, over: tuple[int, ...], grad: Tensor) -> Tensor:
     if value.ndim != x._array.ndim:
         value = np.expand_dims(value, over)
     equal = x._array == value
-    if value.dtype.kind == "f":
+    if value.dtype.kind in "fV":
         equal |= np.isnan(value) & np.isnan(x._array)
     number = np.count_nonzero(equal, axis=over, keepdims=True)
     shared = masked(expand_to(grad, over, x._array.shape), equal)

@@ -29,7 +29,7 @@ from convcore.functions._support.arguments import (
 )
 from convcore.functions._support.dispatch import of_each
 from convcore.functions._support.in_place import in_place, in_place_methods
-from convcore.functions.arithmetic import compute, mul, operand
+from convcore.functions.arithmetic import _number, compute, mul, operand
 from convcore.functions.broadcast import fitted, joint_shape
 from convcore.functions.in_float32 import in_float32
 
@@ -226,7 +226,10 @@ def _clamp(x: Tensor, low: Any, high: Any, name: str) -> Tensor:
         array = array if low is None else compute(np.maximum, array, low)
         array = array if high is None else compute(np.minimum, array, high)
     out = wrap(array)
-    backward = lambda needs, grad, x: (masked(grad, _inside(x._array, low, high)),)  # noqa: E731
+    bounds = (low, high)
+    if array.dtype.kind == "V":  # rounded, as NumPy rounds them beside float16
+        bounds = tuple(None if one is None else _number(one, array.dtype) for one in bounds)
+    backward = lambda needs, grad, x: (masked(grad, _inside(x._array, *bounds)),)  # noqa: E731
     if mode.enabled:
         record(name, (x,), out, fitted(backward, x), (x,))
         if array.dtype.kind == "f":

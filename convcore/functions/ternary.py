@@ -13,6 +13,7 @@ from convcore._tensor.creation.arguments import checked_number, factor
 from convcore._tensor.dtypes import common, result_numpy
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
+from convcore.engine.layers.elementwise.elementwise import is_half
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods, older_order
@@ -40,24 +41,29 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
         if input._array.dtype != value._array.dtype:
             names = [scalar_name(t._array.dtype).lower() for t in (input, value)]
             raise RuntimeError(f"expected dtype {names[0]} for `{name}` but got dtype {names[1]}")
-    way = compute(np.subtract, end._array, input._array)
+    start, stop = input._array, end._array
+    promoted = isinstance(weight, Tensor) and weight._array.dtype != start.dtype
+    half = start.dtype if is_half(start.dtype) and not promoted else None
+    if half:  # rounded once
+        start, stop = start.astype(np.float32), stop.astype(np.float32)
+    way = compute(np.subtract, stop, start)
     if isinstance(weight, Tensor) and weight._array.dtype.kind in "iub":
         weight = wrap(weight._array.astype(way.dtype))  # 1 - weight wraps around below 0
     if isinstance(weight, Tensor):
-        w = weight._array
+        w = weight._array.astype(np.float32) if half else weight._array
     else:
         w = _number(checked_number("lerp", weight, "weight"), way.dtype)
     broadcast_shape(way.shape, np.shape(w))
     dtype = common(way, w) if isinstance(weight, Tensor) or np.iscomplexobj(w) else way.dtype
     # From the nearer end, so that weight 1 gives exactly `end`.
     near = ignore_errstate(lambda: np.absolute(w) < 0.5)
-    from_start = lambda: input._array + w * way  # noqa: E731
-    from_end = lambda: end._array - way * (1 - w)  # noqa: E731
+    from_start = lambda: start + w * way  # noqa: E731
+    from_end = lambda: stop - way * (1 - w)  # noqa: E731
     if near.ndim == 0:
         value = ignore_errstate(from_start if near else from_end)
     else:
         value = ignore_errstate(lambda: np.where(near, from_start(), from_end()))
-    out = wrap(np.asarray(value, dtype))
+    out = wrap(ignore_errstate(np.asarray, value, half or dtype))
     if not mode.enabled:
         return out
     inputs = (input, end, weight) if isinstance(weight, Tensor) else (input, end)
@@ -92,8 +98,8 @@ def addcmul(input: Tensor, tensor1: Any, tensor2: Tensor, *older: Tensor, value:
     def gradients(needs: tuple[bool, ...], grad: Tensor, a: Tensor, b: Tensor, value: Any) -> tuple:
         return (
             grad if needs[0] else None,
-            _scaled(mul(grad, conj(b)), value) if needs[1] else None,
-            _scaled(mul(grad, conj(a)), value) if needs[2] else None,
+            mul(grad, conj(_scaled(b, value))) if needs[1] else None,
+            mul(grad, conj(_scaled(a, value))) if needs[2] else None,
         )
 
     return _add_scaled("Addcmul", np.multiply, gradients, value, input, tensor1, tensor2)
@@ -122,8 +128,8 @@ def addcdiv(input: Tensor, tensor1: Any, tensor2: Tensor, *older: Tensor, value:
     def gradients(needs: tuple[bool, ...], grad: Tensor, a: Tensor, b: Tensor, value: Any) -> tuple:
         return (
             grad if needs[0] else None,
-            _scaled(div(grad, conj(b)), value) if needs[1] else None,
-            _scaled(neg(mul(grad, conj(div(a, square(b))))), value) if needs[2] else None,
+            _scaled(div(grad, conj(b)), conj(value)) if needs[1] else None,
+            neg(mul(grad, conj(div(_scaled(a, value), square(b))))) if needs[2] else None,
         )
 
     return _add_scaled("Addcdiv", np.true_divide, gradients, value, input, tensor1, tensor2)
@@ -139,17 +145,20 @@ def _add_scaled(
         arrays = [array.astype(dtype) for array in arrays]
     if value.__class__ is not int:
         value = factor(node.lower(), "value", value, arrays[0].dtype)
+    dtype = arrays[0].dtype
+    if is_half(dtype):  # rounded once
+        arrays = [array.astype(np.float32) for array in arrays]
+    if value != 1:  # before the product, which may overflow
+        arrays[1] = compute(np.multiply, arrays[1], value)
     change = compute(ufunc, *arrays[1:])
-    if value != 1:
-        change = compute(np.multiply, change, value)
-    out = wrap(compute(np.add, arrays[0], change))
+    out = wrap(ignore_errstate(compute(np.add, arrays[0], change).astype, dtype, copy=False))
     if mode.enabled:
         record(f"{node}Backward0", (x, a, b), out, fitted(gradients, x, a, b), (a, b, value))
     return out
 
 
 def _scaled(x: Tensor, value: Any) -> Tensor:
-    return x if value == 1 else mul(x, conj(value))
+    return x if value == 1 else mul(x, value)
 
 
 METHODS = in_place_methods(addcdiv, addcmul, lerp)

@@ -71,3 +71,8 @@ def test_no_derivative_of_sinc_cancels_near_zero(dtype, accuracy):
     for expected, rest in zip((first, second, third), (1e-12, 1e-10, 1e-4), strict=True):
         (value,) = convcore.autograd.grad(value.sum(), x, create_graph=True)
         assert value.tolist() == pytest.approx(expected, rel=accuracy + rest, abs=1e-32)
+
+
+def test_sinc_of_float16_is_computed_in_float32():
+    x = convcore.linspace(-8, 8, 101).half()
+    assert x.sinc().equal(x.float().sinc().half())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import convcore
@@ -121,3 +122,68 @@ def test_gated_units_round_values_and_gradients_once(torch, rng):
         pairs = ((out.detach(), wide_out.detach()), (given.grad, wide.grad))
         found.append([float((a - b.bfloat16()).abs().max()) for a, b in pairs])
     assert found[0] == [0, 0] and found[1][0] == 0
+
+
+# What PyTorch computes in float32 with the numbers as they are, and with numbers rounded first.
+WITH_NUMBERS = {
+    "threshold": lambda f, x: f.threshold(x, 0.3, 20),
+    "threshold_": lambda f, x: f.threshold_(x.clone(), -0.7, 0.1),
+    "leaky_relu": lambda f, x: f.leaky_relu(x, 0.01),
+    "leaky_relu_": lambda f, x: f.leaky_relu_(x.clone(), 0.3),
+    "celu": lambda f, x: f.celu(x, 0.7),
+    "selu": lambda f, x: f.selu(x),
+    "hardtanh": lambda f, x: f.hardtanh(x, 0.7, 1.3),
+    "hardshrink": lambda f, x: f.hardshrink(x, 0.3),
+    "softshrink": lambda f, x: f.softshrink(x, 0.3),
+    "rrelu": lambda f, x: f.rrelu(x, 0.1, 0.3),
+    "clamp": lambda f, x: x.clamp(-0.1, 0.3),
+    "clamp_max": lambda f, x: x.clamp_max(0.1),
+    "mul": lambda f, x: x * 0.1,
+    "mul_": lambda f, x: x.clone().mul_(0.3),
+    "div": lambda f, x: x / 0.3,
+    "over": lambda f, x: 0.3 / x,
+    "add": lambda f, x: x + 0.1,
+    "sub": lambda f, x: 0.1 - x,
+    "remainder": lambda f, x: x % 0.3,
+    "fmod": lambda f, x: x.fmod(0.3),
+    "lerp": lambda f, x: x.lerp(x * 2, 0.1),
+    "addcmul": lambda f, x: x.detach().addcmul(x.detach(), x.detach(), value=0.1),
+    "addcdiv": lambda f, x: x.detach().addcdiv(x.detach(), x.detach() + 8, value=0.1),
+}
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+@pytest.mark.parametrize("call", WITH_NUMBERS.values(), ids=WITH_NUMBERS)
+def test_numbers_beside_half_precision_are_rounded_where_pytorch_rounds_them(torch, call, name):
+    pytest.importorskip("ml_dtypes")
+    seeds, found = np.arange(-(2**15), 2**15, dtype=np.int16), []
+    for lib in (convcore, torch):
+        x = lib.from_numpy(seeds).view(getattr(lib, name))  # all there are of some size
+        x = x[(x.abs() > 2**-6) & (x.abs() < 100)].requires_grad_()
+        out = call(lib.nn.functional, x)
+        grads = lib.autograd.grad(out, x, x.detach() / 4) if out.requires_grad else ()
+        found.append([one.detach().float().numpy() for one in (out, *grads)])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=2**-7 if name == "bfloat16" else 2**-10)
+        assert np.mean(ours != theirs) < 1e-3
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+@pytest.mark.parametrize("size", [1, 5, 5000])
+def test_the_sigmoid_of_half_precision_is_rounded_once(name, size):
+    pytest.importorskip("ml_dtypes")
+    dtype = getattr(convcore, name)
+    x = convcore.linspace(-11.09, 9, size).to(dtype).requires_grad_()
+    y = x.sigmoid()
+    y.sum().backward()
+    assert y.equal(x.detach().float().sigmoid().to(dtype))
+    assert x.grad.allclose(y * (1 - y.float()).to(dtype), rtol=0.01)
+
+
+def test_a_large_maximum_that_is_nan_gets_the_gradient_in_bfloat16(torch):
+    pytest.importorskip("ml_dtypes")
+    for lib in (convcore, torch):
+        for function in (lib.max, lib.min):
+            x = lib.tensor([1.0, float("nan"), 3.0], dtype=lib.bfloat16, requires_grad=True)
+            function(x).backward()
+            assert x.grad.tolist() == [0, 1, 0]

@@ -284,3 +284,15 @@ def test_expanded_gradient_is_copied_for_a_leaf():
     z.sum().backward()
     z.grad[0] = 7
     assert z.grad.tolist() == [7, 1, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_scaled_sums_of_half_precision_are_rounded_once(dtype, batch):
+    pytest.importorskip("ml_dtypes")
+    convcore.manual_seed(1)
+    c, a, b = (convcore.randn(*batch, 6, 6).to(getattr(convcore, dtype)) for _ in "cab")
+    function = convcore.baddbmm if batch else convcore.addmm
+    out = function(c, a, b, beta=0.3, alpha=0.7)
+    wide = function(c.float(), a.float(), b.float(), beta=0.3, alpha=0.7)
+    assert out.equal(wide.to(c.dtype))

@@ -142,3 +142,15 @@ def test_lerp_promotes_by_a_weight_without_axes_alone(torch, dtype, weight, axes
         for lib in (convcore, torch):
             with pytest.raises(RuntimeError, match="for `weight` but got dtype"):
                 call(lib, (2,))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_products_that_overflow_before_they_are_scaled_are_right(torch, dtype):
+    for lib in (convcore, torch):
+        big = 300.0 if dtype == "float16" else 1e20
+        x, a, b = (lib.tensor([n], dtype=getattr(lib, dtype)) for n in (1.0, big, big))
+        a.requires_grad_()
+        out = lib.addcmul(x, a, b, value=1 / big)
+        out.backward(lib.tensor([big / 2], dtype=a.dtype))
+        assert out.item() == pytest.approx(big + 1, rel=1e-3)
+        assert a.grad.item() == pytest.approx(big / 2, rel=1e-3)

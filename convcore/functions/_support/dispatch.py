@@ -35,10 +35,18 @@ def of_each(function: Callable, array: np.ndarray, warns: bool = False) -> np.nd
 
 
 def dispatch(op: Op, ufunc: Callable, array: np.ndarray) -> np.ndarray:
-    """Return the compiled op of an array, or ``ufunc(array)`` if there is none for the array."""
-    if op and elementwise.has_kernel(op[0], array):
-        return elementwise.forward(op[0], array, op[1:])
+    """Return the compiled op of an array, or ``ufunc(array)`` if there is none for the array.
+
+    Half precision is always compiled: NumPy would round, and overflow, at each step.
+    """
+    if op and (elementwise.is_half(array.dtype) or elementwise.has_kernel(op[0], array)):
+        return of_each(lambda array: elementwise.forward(op[0], array, op[1:]), array)
     return of_each(ufunc, array, warns=True)
+
+
+def for_comparisons(array: np.ndarray) -> np.ndarray:
+    """Return an array to compare with numbers: half precision, which would round them, wide."""
+    return array.astype(np.float32) if elementwise.is_half(array.dtype) else array
 
 
 def dispatch_pair(op: str, ufunc: np.ufunc, a: np.ndarray, b: np.ndarray) -> Any:

@@ -131,9 +131,11 @@ def converted(op, params, array, grad):
     """Return an op and its gradient, computed by the kernel in float32 but of float64."""
     dtype = array.dtype
     wide = "f8" if dtype == "f8" else "f4"
-    params = [float(dtype.type(number)) for number in params]
-    value = elementwise.forward(op, array.astype(wide, "C"), params).astype(dtype)
+    rounded = [float(dtype.type(number)) for number in params]  # by ops that shrink alone
+    first = rounded if op == "hardshrink" else params
+    value = elementwise.forward(op, array.astype(wide, "C"), first).astype(dtype)
     saved = array if elementwise.OPS[op].saved == "input" else value
+    params = rounded if op.endswith("shrink") else params
     gradient = elementwise.gradient(op, grad.astype(wide, "C"), saved.astype(wide, "C"), params)
     return value, gradient.astype(dtype)
 

@@ -55,14 +55,22 @@ _CHEAP = 8
 _HALF, _SINGLE, _DOUBLE = np.dtype("f2"), np.dtype("f4"), np.dtype("f8")
 
 
+def is_half(dtype: np.dtype) -> bool:
+    """Return whether a dtype is float16 or bfloat16."""
+    return dtype.kind in "fV" and dtype.itemsize == 2
+
+
 def computes(op: str, dtype: np.dtype) -> bool:
     """Return whether `forward` and `gradient` take arrays of a dtype."""
     return dtype.kind in "fV" and (dtype != _DOUBLE or OPS[op].has_double)
 
 
 def is_worth_converting(op: str, dtype: np.dtype) -> bool:
-    """Return whether it takes less time to convert to and from float32 than NumPy's masks do."""
-    return dtype != _HALF or OPS[op].cost > _CHEAP
+    """Return whether to compute a gradient in float32 instead of by masks of NumPy's.
+
+    It is so unless the masks are faster, and no parameter would be rounded to float16.
+    """
+    return dtype != _HALF or OPS[op].cost > _CHEAP or OPS[op].parameters > 0
 
 
 def has_kernel(op: str, array: Array, *others: Array) -> bool:
@@ -154,6 +162,8 @@ def forward(op: str, x: Array, params: Sequence[float] = ()) -> Array:
     x : float16, float32 or float64, of any strides
     params : as many numbers as the op has
     """
+    if op == "hardshrink":
+        params = _rounded(params, x.dtype)
     if not _is_ready(op, x):
         return _converted(forward, op, params, x)
     out = empty_like(x)
@@ -161,16 +171,20 @@ def forward(op: str, x: Array, params: Sequence[float] = ()) -> Array:
     return out
 
 
+def _rounded(params: Sequence[float], dtype: np.dtype) -> Sequence[float]:
+    """Round parameters to bfloat16 or float16, as PyTorch does those of the shrinking ops.
+
+    Those of other ops stay as float32 has them.
+    """
+    return [float(quiet(dtype.type, one)) for one in params] if is_half(dtype) else params
+
+
 def _apply(op: str, x: Array, other: Array | None, out: Array, params: Sequence[float]) -> None:
-    """Apply an op to arrays that lie alike; its parameters are rounded to their dtype."""
-    if x.dtype.char != "E":
-        _elementwise.apply(OPS[op].number, x, other, out, params)
-        return
-    rounded = [float(x.dtype.type(number)) for number in params]
-    # Buffers know no bfloat16.
-    x, out = x.view(np.uint16), out.view(np.uint16)
-    other = None if other is None else other.view(np.uint16)
-    _elementwise.apply(OPS[op].number, x, other, out, rounded)
+    """Apply an op to arrays that lie alike."""
+    if x.dtype.char == "E":  # which buffers do not know
+        x, out = x.view(np.uint16), out.view(np.uint16)
+        other = None if other is None else other.view(np.uint16)
+    _elementwise.apply(OPS[op].number, x, other, out, params)
 
 
 def forward_in_place(op: str, x: Array) -> None:
@@ -191,6 +205,8 @@ def gradient(op: str, grad: Array, saved: Array, params: Sequence[float] = ()) -
         The op's argument or its result: `OPS` says which.
     params : numbers
     """
+    if op in ("hardshrink", "softshrink"):
+        params = _rounded(params, saved.dtype)
     if not any(grad.strides) and grad.dtype == saved.dtype and _is_ready(op, saved):
         grad = laid_out_like(grad, saved)  # one number, expanded: the gradient of a sum
     if not _is_ready(op, saved) or not _lie_alike(grad, saved):
@@ -208,8 +224,7 @@ def _converted(function: Callable, op: str, params: Sequence[float], *arrays: Ar
     dtype = arrays[0].dtype
     wide = _DOUBLE if dtype == _DOUBLE else _SINGLE
     model = _ufunc_result(arrays, wide)
-    rounded = [float(quiet(dtype.type, number)) for number in params]
-    value = function(op, *(quiet(laid_out_like, array, model) for array in arrays), rounded)
+    value = function(op, *(quiet(laid_out_like, array, model) for array in arrays), params)
     return quiet(value.astype, dtype, copy=False)
 
 
