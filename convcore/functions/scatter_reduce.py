@@ -10,6 +10,7 @@ import numpy as np
 
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, contiguous_format, wrap
+from convcore._tensor.dtypes import INEXACT
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.autograd.views import own
@@ -19,7 +20,7 @@ from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import div, mul
 from convcore.functions.broadcast import expand, fitted
-from convcore.functions.convert import clone, copied, store
+from convcore.functions.convert import clone, contiguous, copied, store
 from convcore.functions.index_along import _vector, other_shape
 from convcore.functions.indexing import index_put
 from convcore.functions.masked import masked_fill
@@ -93,17 +94,17 @@ def scatter_reduce(
     total = scatter_add(start, dim, index, src)
     if reduce == "sum":
         return total
-    ones = wrap(np.ones(index._array.shape, input._array.dtype))
-    count = np.full(input._array.shape, int(include_self), input._array.dtype)
+    ones = wrap(np.ones(index._array.shape, np.int64))  # half precision counts to 256 or 2048
+    count = np.full(input._array.shape, int(include_self), np.int64)
     count = scatter_add(wrap(count), dim, index, ones)._array
-    rounding = None if total._array.dtype.kind in "fc" else "floor"
+    rounding = None if total._array.dtype.kind in INEXACT else "floor"
     return div(total, wrap(np.maximum(count, 1)), rounding_mode=rounding)
 
 
 def _neutral(reduce: str, dtype: np.dtype) -> Any:
     if reduce == "prod":
         return 1
-    if dtype.kind == "f":
+    if dtype.kind in "fV":
         return -np.inf if reduce == "amax" else np.inf
     if dtype.kind == "b":
         return reduce == "amin"
@@ -314,7 +315,8 @@ def as_strided_scatter(
 ) -> Tensor:
     """Return a contiguous copy in which `as_strided` of the other arguments gives ``src``."""
     check_arguments("as_strided_scatter", input=input, src=src)
-    part = lambda x: as_strided(x, size, stride, storage_offset)  # noqa: E731
+    # Of a gradient too, which may lie in another way.
+    part = lambda x: as_strided(contiguous(x), size, stride, storage_offset)  # noqa: E731
     return _replaced("AsStridedScatterBackward0", input, src, part)
 
 

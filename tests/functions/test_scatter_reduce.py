@@ -125,3 +125,26 @@ def test_a_nan_that_is_taken_gets_the_gradient_as_of_amax(reduce):
     own, src = (convcore.from_numpy(part).requires_grad_() for part in (values[:1], values[1:]))
     own.scatter_reduce(0, convcore.tensor([0, 0, 0]), src, reduce).backward()
     assert own.grad.tolist() + src.grad.tolist() == x.grad.tolist() == [0, 0.5, 0, 0.5]
+
+
+@pytest.mark.parametrize("name", ["scatter_reduce", "index_reduce"])
+@pytest.mark.parametrize("reduce", ["prod", "mean", "amax", "amin"])
+@pytest.mark.parametrize("include", [False, True])
+def test_bfloat16_is_reduced_as_in_pytorch(torch, name, reduce, include):
+    pytest.importorskip("ml_dtypes")
+    found = []
+    for lib in (convcore, torch):
+        x, src = (lib.tensor(v).bfloat16() for v in ([1.25, 5, 3, 2], [4, 2.5, 7]))
+        out = getattr(x, name)(0, lib.tensor([1, 1, 2]), src, reduce, include_self=include)
+        found.append(out.tolist())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("weights", [lambda: convcore.ones(1), lambda: convcore.rand(3, 4).t()])
+def test_an_as_strided_scatter_has_gradients_of_any_layout(weights):
+    x, part = convcore.ones(4, 3, requires_grad=True), convcore.ones(2, requires_grad=True)
+    weights = weights().expand(4, 3)
+    out = x.as_strided_scatter(part, (2,), (1,))
+    of_x, of_part = convcore.autograd.grad(out, (x, part), weights)
+    assert of_part.equal(weights[0, :2]) and of_x[0, :2].tolist() == [0, 0]
+    assert of_x.flatten()[2:].equal(weights.flatten()[2:])
