@@ -8,7 +8,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.functions._support.arguments import check_tensor, number
 from convcore.functions.activation import relu
-from convcore.functions.arithmetic import mul
+from convcore.functions.arithmetic import mul, neg
 from convcore.functions.elementwise import abs, pow, sign
 from convcore.functions.pooling import (
     adaptive_max_pool1d,
@@ -37,6 +37,7 @@ __all__ = [
 
 
 _MEANS = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}
+_MAXIMA = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}
 
 
 def _lp_pool(
@@ -47,6 +48,10 @@ def _lp_pool(
     norm_type = number(function, "norm_type", norm_type)
     if norm_type == 0:
         raise RuntimeError(f"{function}(): argument 'norm_type' must not be 0")
+    if math.isinf(norm_type):  # the largest magnitude, or the smallest
+        sizes = neg(abs(input)) if norm_type < 0 else abs(input)
+        largest = _MAXIMA[rank](sizes, kernel_size, stride, ceil_mode=ceil_mode)
+        return neg(largest) if norm_type < 0 else largest
     count = math.prod(ints_per_axis(function, "kernel_size", kernel_size, rank))
     means = _MEANS[rank](pow(input, norm_type), kernel_size, stride, 0, ceil_mode)
     # sign(m) |m| is m, but where it is 0 it has no gradient, as in PyTorch.

@@ -42,3 +42,10 @@ def test_a_norm_by_hand():
 def test_gradients_are_those_of_finite_differences(rng):
     x = convcore.from_numpy(rng.uniform(0.5, 2, (1, 2, 4, 4))).requires_grad_()
     assert gradcheck(lambda x: F.lp_pool2d(x, 3, (2, 3), 1), (x,))
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("p", [np.inf, -np.inf])
+def test_infinite_norms_are_the_largest_and_smallest_magnitudes(torch, rng, rank, p):
+    call = lambda m, x: getattr(m.nn.functional, f"lp_pool{rank}d")(x, p, 2, None, True)  # noqa: E731
+    agree(torch, call, rng.normal(size=SHAPES[rank]))
