@@ -12,6 +12,7 @@ from properties import examples
 
 import convcore
 from convcore import engine
+from convcore.autograd import gradcheck
 
 SOME = examples(120)
 MODES = {
@@ -273,3 +274,15 @@ def test_factors_that_leave_or_double_sizes_are_pytorchs(mode, rank, factor, dty
             for lib in (convcore, torch)
         )
         same(ours, theirs, f"{size} by {factors}")
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("factors", [(1.1, 1.1), (1.1, 2.0), (2.0, 1.1)])
+def test_antialiasing_copies_axes_whose_size_stays(torch, rng, mode, factors):
+    call = lambda m, x: m.nn.functional.interpolate(  # noqa: E731
+        x, scale_factor=factors, mode=mode, antialias=True
+    )
+    x = rng.normal(size=(1, 2, 3, 2))
+    agree(torch, lambda m, x: call(m, x.detach()), x)
+    # PyTorch's gradient is that of filtering all axes.
+    assert gradcheck(lambda x: call(convcore, x), convcore.from_numpy(x).requires_grad_())

@@ -254,7 +254,12 @@ FILTERS: dict[str, tuple[int, Callable[[Array], Array]]] = {
 
 
 def _filtered(size: int, out: int, step: Any, mode: str, align: bool, real: Any) -> AxisWeights:
-    """Return antialiasing weights: the filter is stretched by the scale where that is above 1."""
+    """Return antialiasing weights: the filter is stretched by the scale where that is above 1.
+
+    As in PyTorch, pixels whose number stays are copied, whatever the scale.
+    """
+    if size == out:
+        return AxisWeights(size, out, np.arange(out + 1), np.arange(out), np.ones(out, real))
     half, weigh = FILTERS[mode]
     wide = max(step, real(1))
     support = real(half) * wide
