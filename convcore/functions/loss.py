@@ -28,7 +28,7 @@ from convcore.functions._support.arguments import (
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions.activation import logsigmoid
 from convcore.functions.arithmetic import add, compute, div, mul, neg, rsub, sub
-from convcore.functions.broadcast import broadcast_shape, broadcast_tensors, fitted
+from convcore.functions.broadcast import broadcast_shape, broadcast_tensors, cast, fitted
 from convcore.functions.elementwise import abs, exp, log, sigmoid
 from convcore.functions.in_float32 import in_float32
 from convcore.functions.loss_reduction import (
@@ -105,7 +105,8 @@ def _distance(
             by = factor * float(grad._array) / (a.size if reduction == "mean" else 1)
             grad_input = wrap(elementwise.binary("huber_slope", b, a, (most, by)))
         else:
-            slope = mul(clamp(sub(x, y), -most, most), factor)
+            difference = sub(x, y)
+            slope = mul(difference if most == math.inf else clamp(difference, -most, most), factor)
             grad_input = mul(slope, gradient_of_each(grad, reduction, shape))
         return grad_input if needs[0] else None, neg(grad_input) if needs[1] else None
 
@@ -229,6 +230,8 @@ def huber_loss(
     delta = number("huber_loss", "delta", delta)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    if input._array.dtype != target._array.dtype and input.is_floating_point():
+        target = cast(target, input._array.dtype)  # PyTorch's result has the dtype of the input
     bent = "HuberLossBackward0", "huber_cpu", delta, 1.0, input, target
     if weight is None:
         return _distance(*bent, reduction)

@@ -13,7 +13,7 @@ import numpy as np
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.functions._support.arguments import check_arguments, number, refuse_complex
-from convcore.functions.activation import logsigmoid
+from convcore.functions.activation import logsigmoid, relu
 from convcore.functions.arithmetic import add, div, mul, neg, rsub, sub
 from convcore.functions.distance import pairwise_distance
 from convcore.functions.elementwise import exp, log1p, pow, sqrt
@@ -297,7 +297,7 @@ def multi_margin_loss(
         )
     if given.size and not (given.min() >= 0 and given.max() < classes):
         raise RuntimeError("target out of range")
-    losses = clamp_min(add(sub(rows, gather(rows, 1, unsqueeze(labels, 1))), margin), 0)
+    losses = relu(add(sub(rows, gather(rows, 1, unsqueeze(labels, 1))), margin))
     losses = losses if p == 1 else pow(losses, 2)
     losses = masked(losses, np.arange(classes) != given[:, np.newaxis])
     if weight is not None:
@@ -345,7 +345,7 @@ def multilabel_margin_loss(
     n, place = np.nonzero(counts)
     is_label[n, labels[n, place]] = True
     of_labels = gather(rows, 1, wrap(np.where(counts, labels, 0)))
-    apart = clamp_min(add(sub(unsqueeze(rows, 1), unsqueeze(of_labels, 2)), 1), 0)
+    apart = relu(add(sub(unsqueeze(rows, 1), unsqueeze(of_labels, 2)), 1))
     pairs = counts[:, :, np.newaxis] & ~is_label[:, np.newaxis, :]
     each = div(sum(masked(apart, pairs), (1, 2)), labels.shape[1])
     return reduce_losses(each if input._array.ndim > 1 else reshape(each, ()), reduction)

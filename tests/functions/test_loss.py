@@ -279,3 +279,15 @@ def test_binary_targets_are_no_integers(torch, loss):
     with pytest.raises(RuntimeError) as caught:
         function(convcore, convcore.tensor([0.5, 0.2]))
     assert "target.float()" in str(caught.value)
+
+
+@pytest.mark.parametrize("dtypes", ["float32 float64", "float64 float32", "float16 float32"])
+def test_the_huber_loss_has_the_dtype_of_its_input(torch, dtypes):
+    given, target = dtypes.split()
+    for lib in (convcore, torch):
+        x, y = lib.ones(3, dtype=getattr(lib, given)), lib.zeros(3, dtype=getattr(lib, target))
+        assert lib.nn.functional.huber_loss(x, y).dtype is x.dtype
+
+
+def test_the_second_derivative_of_a_squared_error_does_not_depend_on_nan(torch):
+    agree(torch, lambda m, x, y: m.nn.functional.mse_loss(x, y), np.ones(2), np.array([np.nan, 3]))

@@ -114,3 +114,11 @@ def test_gradients_are_those_of_finite_differences(rng):
     y = convcore.tensor([1, 0, 3])
     assert gradcheck(lambda x: F.multi_margin_loss(x, y, 2), (x,))
     assert gradcheck(lambda x: F.triplet_margin_loss(x, x.sin(), x.cos()), (x,))
+
+
+def test_pairs_that_are_a_margin_apart_have_no_gradient(torch):
+    for lib in (convcore, torch):
+        f, x = lib.nn.functional, lib.tensor([[0.0, -1, 0]], requires_grad=True)
+        f.multi_margin_loss(x, lib.tensor([0])).backward()
+        f.multilabel_margin_loss(x, lib.tensor([[0, -1, 2]])).backward()
+        assert x.grad[0].tolist() == pytest.approx([-2 / 3, 0, 2 / 3])
