@@ -158,7 +158,7 @@ class _Sampler:
     """The sparse matrix of a grid's taps: (N * places) rows, (N * pixels) columns."""
 
     def __init__(self, shape: tuple[int, ...], grid: np.ndarray, how: _How) -> None:
-        self.shape, self.grid_shape = shape, grid.shape
+        self.shape, self.grid_shape, self.mode = shape, grid.shape, how.mode
         self.batch, self.pixels = shape[0], int(np.prod(shape[2:]))
         kind = np.float32 if grid.dtype == np.float16 else grid.dtype
         places = grid.reshape(-1, grid.shape[-1]).astype(kind, copy=False)
@@ -209,6 +209,8 @@ class _Sampler:
 
     def slopes(self, grad: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Return the gradient for the grid."""
+        if self.mode == "nearest":  # zero, beside infinite pixels too
+            return np.zeros(self.grid_shape, grad.dtype)
         rows, grads = self._rows(x), self._rows(grad)
         pixel, inside, taps = self._combined()
         found = np.zeros((len(pixel), len(self.axes)), rows.dtype)
@@ -364,11 +366,25 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
             "documentation of affine_grid for details.",
             stacklevel=3,
         )
+    if shape[0] != sizes[0]:
+        raise RuntimeError(
+            "Expected size for first two dimensions of batch2 tensor to be: "
+            f"[{sizes[0]}, {rank + 1}] but got: [{shape[0]}, {rank + 1}]."
+        )
     dtype = theta._array.dtype
     lines = [_line(n, bool(align_corners), dtype) for n in sizes[2:]]
     places = np.meshgrid(*lines, indexing="ij")[::-1]
-    base = np.stack([*places, np.ones(sizes[2:], dtype)], -1).reshape(-1, rank + 1)
-    return reshape(matmul(wrap(base), transpose(theta, 1, 2)), shape[0], *sizes[2:], rank)
+    base = wrap(np.stack([*places, np.ones(sizes[2:], dtype)], -1).reshape(-1, rank + 1))
+    moved = matmul(base, transpose(theta.detach(), 1, 2))
+    out = wrap(moved._array.reshape(shape[0], *sizes[2:], rank))
+
+    def backward(needs: tuple[bool, ...], grad: Tensor) -> Tensor:
+        rows = reshape(grad, shape[0], len(base._array), rank)
+        return matmul(transpose(rows, 1, 2), base)
+
+    # Like PyTorch's node, it saves nothing and can run again.
+    record("AffineGridGeneratorBackward0", (theta,), out, backward)
+    return out
 
 
 def _line(size: int, align: bool, dtype: np.dtype) -> np.ndarray:

@@ -47,6 +47,11 @@ def test_affine_grids_agree_with_pytorch(torch, rng, corners):
         warnings.simplefilter("ignore")  # PyTorch and we warn of a single row
         agree(torch, call, rng.normal(size=(2, 2, 3)), (2, 3, 1, 5))
     agree(torch, call, rng.normal(size=(1, 3, 4)), (1, 1, 2, 3, 4))
+    agree(torch, call, rng.normal(size=(2, 2, 3)), (2, 3, 2, 1 + corners), nodes=1)
+    theta = convcore.from_numpy(rng.normal(size=(2, 3, 4))).requires_grad_()
+    grid = F.affine_grid(theta, (2, 1, 2, 3, 4), align_corners=corners)
+    passes = [convcore.autograd.grad(grid.sum(), theta)[0] for _ in range(2)]  # nothing is freed
+    assert passes[0].equal(passes[1])
 
 
 @pytest.mark.parametrize("padding", PADDINGS)
@@ -89,6 +94,8 @@ def test_errors_are_pytorchs(torch):
     same_error(torch, affine, np.ones((1, 2, 3)), (1, 1, 2))
     same_error(torch, affine, np.ones((1, 2, 2)), (1, 1, 2, 2))
     same_error(torch, affine, np.ones((1, 2, 3)), (1, 1, 0, 2))
+    same_error(torch, affine, np.ones((2, 2, 3)), (1, 1, 2, 2))
+    same_error(torch, affine, np.ones((1, 3, 4)), (2, 1, 2, 2, 2))
     with pytest.warns(UserWarning, match="Default grid_sample and affine_grid"):
         F.affine_grid(convcore.ones(1, 2, 3), (1, 1, 1, 1))
     with pytest.warns(UserWarning, match="unit-size grids"):
@@ -137,3 +144,11 @@ def test_reflections_far_outside_are_those_of_their_period(mode):
     far = near + convcore.tensor([4 * 2.0**40, 0.0], dtype=convcore.float64)
     same = [F.grid_sample(image, grid, mode, "reflection", False) for grid in (near, far)]
     assert same[0].tolist() == same[1].tolist()
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+def test_nearest_pixels_have_no_slope_even_if_infinite(rank):
+    x = convcore.full((1, 1, *(2,) * rank), np.inf)
+    grid = convcore.zeros(1, *(1,) * rank, rank, requires_grad=True)
+    F.grid_sample(x, grid, "nearest", "border", align_corners=False).backward()
+    assert not grid.grad.any()
