@@ -24,6 +24,10 @@ class Leaf:
         self.after_accumulate: OrderedDict = OrderedDict()
         self.owner = weakref.ref(owner)
 
+    def forget_accumulator(self) -> None:
+        """Let later graphs have another AccumulateGrad, because the leaf got other memory."""
+        self.accumulator = _nobody
+
 
 def _nobody() -> None:
     """Be a weak reference to nothing."""

@@ -105,8 +105,12 @@ def _exchange(x: Tensor, array: np.ndarray) -> None:
     """Give a tensor another array, shape and all."""
     if x.requires_grad and not x.is_leaf:
         raise RuntimeError("set_ and resize_ of a tensor with history: detach() it first")
+    if x.requires_grad:
+        check_writable(x)
     x._array = array
     x._counter[0] += 1
+    if x._leaf is not None:
+        x._leaf.forget_accumulator()
 
 
 def resize_(self: Tensor, size: Any, *more: int, memory_format: Any = None) -> Tensor:

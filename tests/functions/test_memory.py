@@ -224,3 +224,19 @@ def test_a_memory_format_is_one(lib):
             with pytest.raises(TypeError, match="argument 'memory_format' must be"):
                 resize(wrong)
         resize(lib.contiguous_format)
+
+
+def test_a_leaf_with_other_memory_has_another_accumulator(torch):
+    for m in (convcore, torch):
+        x, calls = m.ones(2, requires_grad=True), []
+        before = (x * 2).sum()
+        old = before.grad_fn.next_functions[0][0].next_functions[0][0]
+        old.register_hook(lambda *_, calls=calls: calls.append("old"))
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+            x.set_(m.ones(3))
+        with m.no_grad():
+            x.set_(m.ones(3))
+        after = x.sum()
+        assert after.grad_fn.next_functions[0][0] is not old
+        after.backward()
+        assert x.grad.tolist() == [1, 1, 1] and calls == []
