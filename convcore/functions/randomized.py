@@ -14,6 +14,7 @@ from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_kind, check_tensor
 from convcore.functions._support.dispatch import flat_in, later_place_of
+from convcore.functions._support.in_place import forward_only
 from convcore.functions.activation import leaky_relu
 from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.elementwise import log
@@ -51,7 +52,9 @@ def rrelu(
     """
     check_tensor("rrelu", input)
     if inplace:
-        return views.inplace(input, _rrelu, lower, upper, training)
+        is_negative = not training and lower + upper < 0
+        function = forward_only("leakyReLu", _rrelu) if is_negative else _rrelu
+        return views.inplace(input, function, lower, upper, training)
     return _rrelu(input, lower, upper, training)
 
 

@@ -40,6 +40,18 @@ def test_bfloat16_is_replaced_in_place():
     assert F.rrelu(x, 0.5, 0.5, inplace=True) is x and x.tolist() == [-0.25, 2.0]
 
 
+@pytest.mark.parametrize("bounds", [(-0.5, 0.2), (-0.3, -0.3)])
+def test_negative_slopes_in_place_have_a_gradient_in_training_alone(torch, rng, bounds):
+    x = rng.normal(size=(4, 6))
+    agree(torch, drawn(lambda f, x: f.rrelu_(x.clone(), *bounds, True)), x)
+    call = drawn(lambda f, x: f.rrelu(x.clone(), *bounds, inplace=True))
+    agree(torch, lambda m, x: call(m, x.detach()), x)
+    for m in (convcore, torch):
+        out = call(m, m.from_numpy(x).requires_grad_()).sum()
+        with pytest.raises(RuntimeError, match="triggered with a negative slope"):
+            out.backward()
+
+
 @pytest.mark.parametrize("hard", [False, True])
 @pytest.mark.parametrize("dim", [0, -1])
 def test_samples_agree_with_pytorch(torch, rng, hard, dim):
