@@ -223,7 +223,13 @@ def _lp_pool(
     ceil_mode: bool,
 ) -> list[str]:
     windows = _Windows(rank, r, input, y, kernel_size, stride, ceil_mode=ceil_mode)
-    if not (norm_type % 2 or windows.ceil_mode or any(windows.after)):
+    if math.isinf(norm_type):
+        with r.composing():
+            sign = math.copysign(1.0, norm_type)
+            maxima = getattr(F, f"max_pool{rank}d")
+            largest = maxima(input.abs() * sign, kernel_size, stride, ceil_mode=ceil_mode)
+            return [r.name(largest * sign)]
+    if norm_type > 0 and not (norm_type % 2 or windows.ceil_mode or any(windows.after)):
         return r.node("LpPool", [r.name(input)], p=int(norm_type), **_without_ceil(windows))
     # LpPool takes absolute values, and counts no pixels: lp_pool does neither.
     with r.composing():
