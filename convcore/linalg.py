@@ -14,10 +14,8 @@ from convcore.functions.linalg import (
     LinAlgError,
     cholesky,
     cholesky_ex,
-    cond,
     cross,
     det,
-    diagonal,
     eig,
     eigh,
     eigvals,
@@ -25,15 +23,7 @@ from convcore.functions.linalg import (
     inv,
     inv_ex,
     lstsq,
-    lu,
-    lu_factor,
-    lu_factor_ex,
-    lu_solve,
-    matrix_exp,
     matrix_norm,
-    matrix_power,
-    matrix_rank,
-    multi_dot,
     norm,
     pinv,
     qr,
@@ -43,8 +33,6 @@ from convcore.functions.linalg import (
     solve_triangular,
     svd,
     svdvals,
-    vander,
-    vecdot,
     vector_norm,
 )
 
@@ -52,10 +40,8 @@ __all__ = [
     "LinAlgError",
     "cholesky",
     "cholesky_ex",
-    "cond",
     "cross",
     "det",
-    "diagonal",
     "eig",
     "eigh",
     "eigvals",
@@ -63,16 +49,8 @@ __all__ = [
     "inv",
     "inv_ex",
     "lstsq",
-    "lu",
-    "lu_factor",
-    "lu_factor_ex",
-    "lu_solve",
     "matmul",
-    "matrix_exp",
     "matrix_norm",
-    "matrix_power",
-    "matrix_rank",
-    "multi_dot",
     "norm",
     "pinv",
     "qr",
@@ -82,13 +60,11 @@ __all__ = [
     "solve_triangular",
     "svd",
     "svdvals",
-    "vander",
-    "vecdot",
     "vector_norm",
 ]
 
 # Those that take no `out`, as in PyTorch, and matmul, which has it already.
-_WITHOUT = {"LinAlgError", "diagonal", "lstsq", "matmul", "matrix_exp", "vander"}
+_WITHOUT = {"LinAlgError", "lstsq", "matmul"}
 
 if not TYPE_CHECKING:  # which would find no misspelt names
     globals().update(

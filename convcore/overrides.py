@@ -27,14 +27,10 @@ from convcore.engine.runtime.restoring import Calls, restoring
 __all__ = [
     "TorchFunctionMode",
     "get_default_nowrap_functions",
-    "get_ignored_functions",
-    "get_overridable_functions",
     "handle_torch_function",
     "has_torch_function",
     "has_torch_function_unary",
     "has_torch_function_variadic",
-    "is_tensor_like",
-    "is_tensor_method_or_property",
     "resolve_name",
     "wrap_torch_function",
 ]
@@ -578,21 +574,6 @@ def get_default_nowrap_functions() -> set[Callable]:
     return {value.fget for value in found if isinstance(value, property) and value.fget}
 
 
-@functools.cache
-def get_ignored_functions() -> set[Callable]:
-    """Return the functions that are never intercepted."""
-    return {value for name, value in vars(Tensor).items() if name in _LEFT and callable(value)}
-
-
-def get_overridable_functions() -> dict[Any, list[Callable]]:
-    """Return the functions that can be intercepted, by the module or class that has them."""
-    install()
-    found: dict[Any, list[Callable]] = {}
-    for place in _before:
-        found[place.owner] = [getattr(place.owner, name) for name in place.plain]
-    return found
-
-
 def resolve_name(f: Callable) -> str | None:
     """Return a function's name as programs write it, such as 'torch.Tensor.add'."""
     for place in _before:
@@ -601,13 +582,3 @@ def resolve_name(f: Callable) -> str | None:
             where = "torch.Tensor" if owner is Tensor else owner.__name__
             return f"{where.replace('convcore', 'torch')}.{name}"
     return getattr(f, "__qualname__", None)
-
-
-def is_tensor_like(inp: Any) -> bool:
-    """Return whether an object is a tensor, or of a class that intercepts functions."""
-    return type(inp) is Tensor or hasattr(inp, "__torch_function__")
-
-
-def is_tensor_method_or_property(func: Callable) -> bool:
-    """Return whether a function is one of Tensor's."""
-    return any(p.owner is Tensor and func in map(vars(Tensor).get, p.plain) for p in _before)

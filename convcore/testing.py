@@ -1,24 +1,18 @@
-"""Comparison of tensors in tests: assert_close, and make_tensor for their input."""
+"""Comparison of tensors in tests: assert_close."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from convcore._errors import names as _names
-from convcore._tensor import Tensor, channels_last, creation, wrap
-from convcore._tensor.device import check_device, is_meta
-from convcore._tensor.dtypes import bfloat16
+from convcore._tensor import Tensor, creation
 from convcore._tensor.dtypes import dtype as _dtype
-from convcore._tensor.dtypes import of as dtype_of
-from convcore._tensor.limits import finfo
 from convcore.engine.runtime.errstate import quiet
-from convcore.random import fill
 
-__all__ = ["assert_allclose", "assert_close", "make_tensor"]
+__all__ = ["assert_close"]
 
 # Tolerances by dtype: (rtol, atol). Others are compared exactly.
 _TOLERANCES = {
@@ -161,93 +155,6 @@ def _value_fault(a: np.ndarray, b: np.ndarray, rtol: float, atol: float, equal_n
         largest = found[place].item()
         lines.append(f"Greatest {name} difference: {largest}{where} (up to {allowed} allowed)")
     return "\n".join(lines)
-
-
-def assert_allclose(
-    actual: Any,
-    expected: Any,
-    rtol: float | None = None,
-    atol: float | None = None,
-    equal_nan: bool = True,
-    msg: str = "",
-) -> None:
-    """Assert closeness without a look at dtypes; `assert_close` is the newer way."""
-    options = {"equal_nan": equal_nan, "check_dtype": False, "msg": msg or None}
-    assert_close(actual, expected, rtol=rtol, atol=atol, **options)  # type: ignore[arg-type]
-
-
-def make_tensor(
-    *shape: Any,
-    dtype: _dtype,
-    device: Any = None,
-    low: float | None = None,
-    high: float | None = None,
-    requires_grad: bool = False,
-    noncontiguous: bool = False,
-    exclude_zero: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """Return a tensor of uniform numbers from [low, high), by default [-9, 9), or integers to 9.
-
-    Parameters
-    ----------
-    shape : ints, or one sequence of them
-    dtype : dtype
-    low, high : float
-        Brought within the numbers that the dtype holds: to 0 for unsigned integers, say.
-    requires_grad : bool
-    noncontiguous : bool
-        Whether the elements lie two apart.
-    exclude_zero : bool
-        Whether zeros are replaced by the smallest number.
-    memory_format : memory_format, optional
-
-    Raises
-    ------
-    ValueError
-        The interval is empty, or the dtype holds none of its numbers.
-    """
-    check_device(device)
-    sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
-    spread = noncontiguous and math.prod(sizes) > 1
-    if spread:
-        sizes = (*sizes[:-1], 2 * sizes[-1])
-    array = np.empty(sizes, np.float32 if dtype is bfloat16 else dtype.numpy)
-    floating = array.dtype.kind in "fc"
-    low, high = _limits(array.dtype, low, high)
-    if floating:
-        fill.fill_uniform(array, low, high)
-    else:
-        fill.fill_random(array, math.ceil(low), math.ceil(high))
-    if dtype is bfloat16:
-        array = wrap(array).to(dtype)._array
-    array = array[..., 1::2] if spread else array
-    if exclude_zero:
-        array[array == 0] = finfo(dtype).tiny if floating else 1
-    made = wrap(array).to("meta") if is_meta(device) else wrap(array)
-    if memory_format is channels_last:
-        made = made.to(memory_format=channels_last)
-    made.requires_grad = requires_grad
-    return made
-
-
-def _limits(dtype: np.dtype, low: float | None, high: float | None) -> tuple[float, float]:
-    """Return where to draw: what is asked, or the default, within what the dtype holds."""
-    least, most = (0, 2) if dtype.kind == "b" else (-9, 9 if dtype.kind in "fc" else 10)
-    low, high = (least if low is None else low), (most if high is None else high)
-    if not low <= high or (low == high and dtype.kind not in "fc"):
-        raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
-    if dtype.kind in "fc":
-        smallest, end = float(np.finfo(dtype).min), float(np.finfo(dtype).max)
-    else:
-        info = np.iinfo(np.uint8 if dtype.kind == "b" else dtype)
-        smallest, end = int(info.min), 2 if dtype.kind == "b" else int(info.max) + 1
-    if high < smallest or low >= end:
-        raise ValueError(
-            f"The value interval specified by `low` and `high` is [{low}, {high}), but "
-            f"{dtype_of(dtype)} only supports [{smallest}, {end})"
-        )
-    return min(max(low, smallest), end), min(max(high, smallest), end)
 
 
 _names.explain_names(__name__)

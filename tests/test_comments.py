@@ -31,7 +31,6 @@ PYTHON, CYTHON, C = (".py", ".pyi"), (".pyx", ".pxd"), (".c", ".h")
 EXEMPT = {
     "c10/core/MemoryFormat.h": "PyTorch's source, which a function follows",
     "is_channels_last_strides_2d": "a function there",
-    "hubconf.py": "the file of a user's folder that hub.py runs",
     "script.py": "a user's program",
     "save_model": "a function of safetensors, whose way with tied weights is followed",
 }

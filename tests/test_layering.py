@@ -55,7 +55,7 @@ INNER = {
 }
 
 # Functions whose bits depend on a thread pool that is not ours, and that set_num_threads ignores.
-NUMPY_PRODUCTS = {"dot", "vdot", "inner", "matmul", "einsum", "tensordot"}
+NUMPY_PRODUCTS = {"dot", "inner", "matmul", "einsum", "tensordot"}
 ENVIRONMENT_WRITERS = {"update", "pop", "popitem", "setdefault", "clear", "__setitem__"}
 CYTHON = (".pyx", ".pxd")
 

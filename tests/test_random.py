@@ -410,37 +410,22 @@ def test_draws_refuse(draw, error, text):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_poisson_and_binomial_draw_pytorchs_numbers(torch, dtype):
-    for call in (
-        lambda m, line: m.poisson(line(0, 60)),
-        lambda m, line: m.binomial(line(0, 200).floor(), line(0, 1)),
-    ):
-        drawn = []
-        for lib in (convcore, torch):
-            lib.manual_seed(3)
-            line = lambda a, b, m=lib: m.linspace(a, b, 300, dtype=getattr(m, dtype))  # noqa: E731
-            drawn += [call(lib, line).numpy(), lib.rand(1).item()]
-        np.testing.assert_array_equal(drawn[0], drawn[2])
-        assert drawn[1] == drawn[3]
+def test_poisson_draws_pytorchs_numbers(torch, dtype):
+    drawn = []
+    for lib in (convcore, torch):
+        lib.manual_seed(3)
+        means = lib.linspace(0, 60, 300, dtype=getattr(lib, dtype))
+        drawn += [lib.poisson(means).numpy(), lib.rand(1).item()]
+    np.testing.assert_array_equal(drawn[0], drawn[2])
+    assert drawn[1] == drawn[3]
 
 
-def test_binomial_of_endless_or_unknown_trials_ends():
-    count = convcore.tensor([float("nan"), float("inf"), float("inf"), 5.0])
-    prob = convcore.tensor([0.5, 0.25, 0.0, float("nan")])
-    assert str(convcore.binomial(count, prob).tolist()) == "[nan, inf, 0.0, nan]"
-
-
-def test_poisson_and_binomial_have_the_moments_of_their_distribution():
+def test_poisson_numbers_have_the_moments_of_their_distribution():
     convcore.manual_seed(0)
     for mean in (0.0, 3.0, 40.0):
         drawn = convcore.poisson(convcore.full((4000,), mean))
         assert abs(drawn.mean().item() - mean) <= 0.05 * mean
         assert abs(drawn.var().item() - mean) <= 0.1 * mean
-    for count, prob in ((10.0, 0.3), (200.0, 0.8)):
-        n = convcore.full((4000,), count)
-        drawn = convcore.binomial(n, convcore.full((4000,), prob))
-        assert abs(drawn.mean().item() - count * prob) < 0.02 * count * prob
-        assert drawn.max() <= count
     with pytest.raises(RuntimeError, match="invalid Poisson rate"):
         convcore.poisson(convcore.tensor([-1.0]))
 
@@ -466,7 +451,6 @@ META = {
     "rand_like": lambda lib: lib.rand_like(lib.empty(3, device="meta")),
     "uniform_": lambda lib: lib.empty(3, device="meta").uniform_().erfinv_().mul_(2).clamp_(-1, 1),
     "exponential_": lambda lib: lib.empty(3, device="meta").exponential_().log_(),
-    "log_normal_": lambda lib: lib.empty(3, device="meta").log_normal_().sqrt_().neg_(),
     "kaiming": lambda lib: lib.nn.init.kaiming_normal_(lib.empty(3, 2, device="meta")),
 }
 

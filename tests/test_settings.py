@@ -144,7 +144,6 @@ def test_what_is_not_set_is_filled_where_algorithms_are_deterministic(torch):
         lambda lib: lib.empty(2, dtype=lib.bool),
         lambda lib: lib.Tensor(2),
         lambda lib: lib.empty_like(lib.ones(2, dtype=lib.complex64)).real,
-        lambda lib: lib.empty_strided((2,), (2,)),
         lambda lib: lib.ones(1).resize_(2),
     )
     found = []

@@ -26,6 +26,8 @@ _REASONS = {
     "fft": "use numpy.fft on `tensor.numpy()`",
     "tensorboard": "use the package tensorboardX, which takes tensors as they are",
     "dispatch": "nothing is below autograd; `overrides.TorchFunctionMode` sees each function",
+    "hub": "nothing is downloaded; import the net's own module, or take one of convcore.models",
+    "signal": "use scipy.signal.windows",
     "private": "it is a private part of PyTorch",
 }
 _PATTERNS = (
@@ -86,6 +88,7 @@ _PATTERNS = (
     ("torch.autograd.profiler*", "profiler"),
     ("torch.monitor*", "profiler"),
     ("torch.utils.benchmark*", "profiler"),
+    ("torch.utils.flop_counter*", "profiler"),
     ("torch.utils.cpp_extension*", "extension"),
     ("torch.library*", "extension"),
     ("torch.ops*", "extension"),
@@ -99,6 +102,10 @@ _PATTERNS = (
     ("torch.fft*", "fft"),
     ("torch.*stft", "fft"),
     ("torch.utils.tensorboard.*", "tensorboard"),
+    ("torch.hub.help", "hub"),
+    ("torch.hub.list", "hub"),
+    ("torch.hub.load", "hub"),
+    ("torch.signal*", "signal"),
     ("torch.utils._python_dispatch.*", "dispatch"),
     ("torch._*", "private"),
 )
@@ -106,29 +113,109 @@ _PATTERNS = (
 # Names that at most one of 17 packages uses (benchmarks/name_census.csv), whatever module they are
 # of, by what to use instead.
 _RARE = {
+    "NumPy and SciPy have it, for `x.numpy()`": """
+        bartlett_window blackman_window hamming_window hann_window kaiser_window
+        bessel_j0 bessel_j1 bessel_y0 bessel_y1 entr erfcx gammainc gammaincc i0 i0e i1 i1e igamma
+        igammac log_ndtr modified_bessel_i0 modified_bessel_i1 modified_bessel_k0
+        modified_bessel_k1 multigammaln mvlgamma ndtr ndtri polygamma xlog1py zeta
+        cartesian_prod combinations corrcoef cov cummax cummin cumulative_trapezoid float_power
+        frexp gcd heaviside histogram kron lcm ldexp logaddexp2 logcumsumexp mode msort
+        nanmedian nanquantile unravel_index vander
+        binomial geometric_ log_normal_
+        cond lu lu_factor lu_factor_ex lu_solve lu_unpack matrix_exp matrix_rank
+        apply_ map2_ map_
+    """,
+    "use torch.linalg.cholesky, pinv, qr, svd or solve_triangular": """
+        cholesky_inverse pinverse qr svd triangular_solve
+    """,
+    "use @, torch.outer or torch.einsum": """
+        addbmm addmv addr bilinear Bilinear chain_matmul inner matrix_power multi_dot vdot vecdot
+    """,
+    "use comparisons, such as x == math.inf": """
+        is_same_size is_set_to isneginf isposinf isreal
+    """,
+    "conjugates and signs are computed at once; use conj": """
+        conj_physical is_conj is_neg
+    """,
+    "write into a copy, y = x.clone(): y[index] = values": """
+        as_strided_scatter diagonal_scatter index_copy index_fill index_reduce put select_scatter
+        slice_scatter
+    """,
+    "use split, chunk, tensor_split or narrow": """
+        dsplit hsplit narrow_copy unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit
+    """,
+    "use torch.empty, torch.from_numpy and permute": """
+        empty_permuted empty_strided from_file new_empty_strided
+    """,
+    "use torch.diag or torch.diagonal": """
+        diagflat diagonal
+    """,
+    "use torch.cdist": """
+        pdist
+    """,
+    "use clip_grad_norm_": """
+        clip_grad_norm
+    """,
     "use AdamW, Adam, SGD or RMSprop": """
-        ASGD Adafactor Adamax Muon Rprop SparseAdam adamax asgd rprop sparse_adam
+        ASGD Adafactor Adamax Muon NAdam RAdam Rprop SparseAdam adamax asgd nadam radam rprop
+        sparse_adam
     """,
     "use scipy.stats for densities and moments": """
         Binomial Chi2 Exponential Geometric Gumbel LKJCholesky Laplace LogisticNormal
         MixtureSameFamily Multinomial NegativeBinomial OneHotCategorical
         OneHotCategoricalStraightThrough RelaxedBernoulli RelaxedOneHotCategorical StudentT
-        ReshapeTransform SoftmaxTransform StickBreakingTransform
+        IndependentTransform PowerTransform ReshapeTransform SoftmaxTransform SoftplusTransform
+        StickBreakingTransform
         chi2 lkj_cholesky logistic_normal mixture_same_family negative_binomial
         one_hot_categorical relaxed_bernoulli relaxed_categorical studentT
     """,
     "write the map of the weight, and register it with nn.utils.parametrize": """
         orthogonal
     """,
-    "use MaxPool2d, or interpolate and MaxPool2d": """
+    "use the name with an underscore at its end": """
+        constant dirac eye kaiming_normal kaiming_uniform normal uniform xavier_normal
+        xavier_uniform
+    """,
+    "use MaxPool2d, AvgPool2d, or interpolate and MaxPool2d": """
         FractionalMaxPool2d FractionalMaxPool3d fractional_max_pool2d fractional_max_pool3d
         fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices
+        LPPool1d LPPool2d LPPool3d lp_pool1d lp_pool2d lp_pool3d
     """,
-    "use CrossEntropyLoss": """
-        AdaptiveLogSoftmaxWithLoss
+    "call the pooling with return_indices=True": """
+        adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices
+        adaptive_max_pool3d_with_indices max_pool1d_with_indices max_pool2d_with_indices
+        max_pool3d_with_indices
+    """,
+    "use CrossEntropyLoss, BCEWithLogitsLoss or TripletMarginLoss": """
+        AdaptiveLogSoftmaxWithLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss
+        NLLLoss2d SoftMarginLoss TripletMarginWithDistanceLoss multi_margin_loss
+        multilabel_margin_loss multilabel_soft_margin_loss soft_margin_loss
+        triplet_margin_with_distance_loss
+    """,
+    "use Embedding, and the sum or mean of its rows": """
+        EmbeddingBag embedding_bag
+    """,
+    "use LocalResponseNorm, AlphaDropout, Softmax(1) or Conv1d": """
+        CrossMapLRN2d FeatureAlphaDropout Softmax2d conv_tbc feature_alpha_dropout
+    """,
+    "make the layer, and convert it by to(memory_format=torch.channels_last)": """
+        convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format init
+        memory_format skip_init
+    """,
+    "write a Dataset that returns an item of each": """
+        StackDataset
     """,
     "use torch.autograd.functional": """
-        hessian jacfwd jacrev jvp vjp
+        hessian jacfwd jacrev jvp vhp vjp
+    """,
+    "put the net in evaluation mode, or use GroupNorm": """
+        replace_all_batch_norm_modules_
+    """,
+    "a class with `__torch_function__` sees each call": """
+        get_ignored_functions get_overridable_functions is_tensor_like is_tensor_method_or_property
+    """,
+    "use torch.testing.assert_close, of tensors from torch.rand or torch.randint": """
+        assert_allclose make_tensor
     """,
 }
 _RARE_REASONS = {name: use for use, names in _RARE.items() for name in names.split()}
@@ -144,11 +231,11 @@ _INSTEAD = {
     "nonzero_static": "nonzero()",
     "resize": "resize_ or reshape",
     "resize_as": "resize_as_ or reshape_as",
-    "slice_inverse": "slice_scatter",
+    "slice_inverse": "clone, and y[start:end] = values",
     "storage_type": "untyped_storage()",
     "volatile": "torch.no_grad()",
     **dict.fromkeys(("geqrf", "orgqr", "ormqr"), "torch.linalg.qr"),
-    **{name: f"torch.linalg.{name}" for name in ("eig", "lstsq", "matrix_rank", "solve")},
+    **{name: f"torch.linalg.{name}" for name in ("eig", "lstsq", "solve")},
     "symeig": "torch.linalg.eigh",
     **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "torch.linalg.svd"),
     **dict.fromkeys(("frobenius_norm", "nuclear_norm"), "torch.linalg.matrix_norm"),
@@ -167,7 +254,7 @@ _INSTEAD = {
     },
     **{
         f"{name}_": f"torch.nn.functional.{name}(..., inplace=True)"
-        for name in ("alpha_dropout", "dropout", "feature_alpha_dropout", "rrelu")
+        for name in ("alpha_dropout", "dropout", "rrelu")
     },
     "IterDataPipe": "torch.utils.data.IterableDataset",
     "MapDataPipe": "torch.utils.data.Dataset",
@@ -244,4 +331,5 @@ def reason(path: str) -> str:
     for pattern, key in _PATTERNS:
         if fnmatch.fnmatchcase(path, pattern):
             return _REASONS[key]
-    return _RARE_REASONS.get(path.rpartition(".")[2], "")
+    name = path.rpartition(".")[2]
+    return _RARE_REASONS.get(name) or _RARE_REASONS.get(name.removesuffix("_"), "")

@@ -18,7 +18,7 @@ from convcore.autograd.differentiate import grad
 from convcore.autograd.grad_mode import enable_grad
 from convcore.autograd.node import record
 
-__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vjp"]
 
 Tensors = Tensor | tuple[Tensor, ...]
 
@@ -108,14 +108,14 @@ def jvp(
     return call.given(ys, values), call.given(product, values)
 
 
-def vhp(
+def hvp(
     func: Callable[..., Any],
     inputs: Tensors,
     v: Tensors | None = None,
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """Return a scalar function's value, and a vector-Hessian product.
+    """Return a scalar function's value, and a Hessian-vector product.
 
     Parameters
     ----------
@@ -136,21 +136,6 @@ def vhp(
     ------
     TypeError, RuntimeError
         As `vjp`; or the function does not return a single element.
-    """
-    return _hessian_product(_Call("vhp", func, create_graph, strict), _grads, inputs, v)
-
-
-def hvp(
-    func: Callable[..., Any],
-    inputs: Tensors,
-    v: Tensors | None = None,
-    create_graph: bool = False,
-    strict: bool = False,
-) -> tuple[Any, Any]:
-    """Return a scalar function's value, and a Hessian-vector product.
-
-    The arguments are those of `vhp`, which returns the same in less time if the function is twice
-    continuously differentiable.
 
     Examples
     --------
@@ -159,18 +144,12 @@ def hvp(
     >>> hvp(lambda x: (x ** 3).sum(), x, convcore.tensor([1.0, 10.0]))
     (tensor(9.), tensor([  6., 120.]))
     """
-    return _hessian_product(_Call("hvp", func, create_graph, strict), _along, inputs, v)
-
-
-def _hessian_product(
-    call: _Call, multiply: Callable[..., tuple[Tensor | None, ...]], inputs: Tensors, v: Any
-) -> tuple[Any, Any]:
-    """Return a scalar function's value, and what ``multiply`` makes of its gradient and ``v``."""
+    call = _Call("hvp", func, create_graph, strict)
     with enable_grad():
         xs = call.inputs(inputs)
         vs = call.vector(v, xs, inputs)
         value, slopes = call.slopes(xs)
-        product = multiply(slopes, xs, vs, call.create_graph)
+        product = _along(slopes, xs, vs, create_graph)
         product = call.filled(product, xs, "The jacobian", "hessian")
     return call.given((value,), value), call.given(product, inputs)
 
@@ -234,7 +213,7 @@ def hessian(
     Parameters
     ----------
     func, inputs, create_graph, strict
-        As for `vhp`.
+        As for `hvp`.
     vectorize : ignored
     outer_jacobian_strategy : 'reverse-mode'
 
@@ -246,7 +225,7 @@ def hessian(
     Raises
     ------
     TypeError, RuntimeError
-        As `vhp`.
+        As `hvp`.
     NotImplementedError
         Another strategy.
 

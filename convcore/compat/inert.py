@@ -28,7 +28,7 @@ MODULES = (
     *("torch.autograd.profiler", "torch.autograd.profiler_util", "torch.autograd._functions"),
     *("torch.autograd.profiler_legacy", "torch.utils.cpp_extension", "torch.utils.bottleneck"),
     *("torch.utils.mobile_optimizer", "torch.utils._sympy", "torch.utils.data.datapipes"),
-    *("torch.utils.data.graph", "torch.utils._triton", "torch.cuda"),
+    *("torch.utils.data.graph", "torch.utils._triton", "torch.cuda", "torch.utils.flop_counter"),
     *("torch.testing._internal", "torch.nn.parallel.scatter_gather", "torch.fft"),
 )
 
@@ -36,7 +36,8 @@ MODULES = (
 # Names out of scope that a package imports, and uses only where its user asks for them.
 NAMES = frozenset(
     (
-        "torch.optim.Adamax",
+        "torch.nn.EmbeddingBag",
+        *(f"torch.optim.{name}" for name in ("Adamax", "NAdam", "RAdam")),
         *(f"torch.autograd.{name}" for name in ("_calculate_shape", "kineto_available")),
         *(f"torch.distributions.{name}" for name in ("Laplace", "LogisticNormal")),
         *(f"torch.distributions.{name}" for name in ("NegativeBinomial", "StudentT")),

@@ -112,7 +112,7 @@ def _section(module: str, found: dict[str, list[str]]) -> Iterator[str]:
     for name in found["out of scope"]:
         reasons.setdefault(scope.reason(f"{module}.{name}"), []).append(name)
     for reason, listed in reasons.items():
-        yield from ("", f"Out of scope, for {reason}: {_listed(listed)}.")
+        yield from ("", f"Out of scope ({reason}): {_listed(listed)}.")
 
 
 def _listed(found: list[str]) -> str:

@@ -8,7 +8,7 @@ from convcore._tensor import Tensor
 from convcore.distributions import constraints
 from convcore.distributions.exp_family import ExponentialFamily
 from convcore.distributions.utils import broadcast_all, finfo
-from convcore.functions.gamma import digamma, igamma, lgamma
+from convcore.functions.gamma import digamma, lgamma
 from convcore.functions.gamma_variates import standard_gamma
 from convcore.functions.special import xlogy
 
@@ -60,10 +60,6 @@ class Gamma(ExponentialFamily):
         self._check_value(value)
         a, b = self.concentration, self.rate
         return xlogy(a, b) + xlogy(a - 1, value) - b * value - lgamma(a)
-
-    def cdf(self, value: Tensor) -> Tensor:
-        self._check_value(value)
-        return igamma(self.concentration, self.rate * value)
 
     def entropy(self) -> Tensor:
         a = self.concentration

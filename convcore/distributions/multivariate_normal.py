@@ -6,12 +6,13 @@ import math
 from typing import Any
 
 from convcore._tensor import Tensor
+from convcore._tensor.creation import eye
 from convcore._tensor.size import Size
 from convcore.distributions import constraints
 from convcore.distributions.distribution import Distribution
 from convcore.distributions.utils import lazy_property, standard_normal
 from convcore.functions.broadcast import broadcast_shape
-from convcore.functions.linalg import cholesky, cholesky_inverse, inv, solve_triangular
+from convcore.functions.linalg import cholesky, cholesky_solve, inv, solve_triangular
 from convcore.functions.matmul import matmul
 
 __all__ = ["MultivariateNormal"]
@@ -96,7 +97,8 @@ class MultivariateNormal(Distribution):
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """Return the inverse of the covariance."""
-        whole = cholesky_inverse(self._unbroadcasted_scale_tril)
+        factor = self._unbroadcasted_scale_tril
+        whole = cholesky_solve(eye(factor.shape[-1], dtype=factor.dtype), factor)
         return whole.expand((*self._batch_shape, *self._event_shape, *self._event_shape))
 
     @property

@@ -7,21 +7,10 @@ of PyTorch's, the speed is that of the loop.
 from convcore._errors import calls as _calls
 from convcore._errors import names as _names
 from convcore.func._derivatives import grad, grad_and_value
-from convcore.func._modules import (
-    functional_call,
-    replace_all_batch_norm_modules_,
-    stack_module_state,
-)
+from convcore.func._modules import functional_call, stack_module_state
 from convcore.func._vmap import vmap
 
-__all__ = [
-    "functional_call",
-    "grad",
-    "grad_and_value",
-    "replace_all_batch_norm_modules_",
-    "stack_module_state",
-    "vmap",
-]
+__all__ = ["functional_call", "grad", "grad_and_value", "stack_module_state", "vmap"]
 
 _calls.hint_keywords(__name__)
 

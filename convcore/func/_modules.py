@@ -7,7 +7,6 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.functions.joining import stack
-from convcore.nn.modules.batchnorm import _BatchNorm
 from convcore.nn.modules.module import Module
 from convcore.nn.utils.stateless import _functional_call
 
@@ -99,12 +98,3 @@ def _stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
         whole = stack([state[name].detach() for state in states])
         found[name] = whole.requires_grad_() if first.requires_grad else whole
     return found
-
-
-def replace_all_batch_norm_modules_(root: Module) -> Module:
-    """Take the running statistics from all batch normalizations in a module; return the module."""
-    for module in root.modules():
-        if isinstance(module, _BatchNorm):
-            module.running_mean = module.running_var = module.num_batches_tracked = None
-            module.track_running_stats = False
-    return root

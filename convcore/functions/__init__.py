@@ -13,7 +13,6 @@ from convcore.functions._support.out import NAMES, with_out
 from convcore.functions.activation import *
 from convcore.functions.angles import *
 from convcore.functions.arithmetic import *
-from convcore.functions.bilinear import *
 from convcore.functions.binning import *
 from convcore.functions.broadcast import *
 from convcore.functions.compare import *
@@ -69,9 +68,9 @@ from convcore.functions.variance import *
 
 # Methods that are functions too.
 _IN_PLACE = """
-    abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_
-    atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ erf_
-    exp2_ exp_ expm1_ fix_ floor_ frac_ gcd_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_
+    abs_ acos_ acosh_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_
+    atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ cos_ cosh_ deg2rad_ erf_
+    exp2_ exp_ expm1_ fix_ floor_ frac_ index_put_ log10_ log1p_ log2_ log_
     nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ round_ rsqrt_ sigmoid_ sin_ sinc_
     sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_
 """

@@ -17,12 +17,21 @@ from convcore._tensor import Tensor
 
 # tests/functions/test_not_here.py compares them with PyTorch's.
 _TABLE = """
-    ccol_indices chalf col_indices const_data_ptr crow_indices dense_dim dequantize dim_order eig
-    geqrf grad_dtype hash_tensor index int_repr ipu is_maia istft lstsq module_load mtia name
-    nonzero_static orgqr ormqr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points
-    q_scale q_zero_point qscheme record_stream reinforce resize resize_as resize_as_sparse_
-    row_indices slice_inverse smm solve sparse_dim sparse_resize_ sparse_resize_and_clear_ sspaddmm
-    stft storage_type symeig to_padded_tensor volatile xpu
+    addbmm addbmm_ addmv addmv_ addr addr_ apply_ as_strided_scatter ccol_indices chalf
+    cholesky_inverse col_indices conj_physical conj_physical_ const_data_ptr corrcoef cov
+    crow_indices cummax cummin dense_dim dequantize diagflat diagonal_scatter dim_order dsplit eig
+    float_power float_power_ frexp gcd gcd_ geometric_ geqrf grad_dtype hash_tensor heaviside
+    heaviside_ histogram hsplit i0 i0_ igamma igamma_ igammac igammac_ index index_copy index_copy_
+    index_fill index_fill_ index_reduce index_reduce_ inner int_repr ipu is_conj is_maia is_neg
+    is_same_size is_set_to isneginf isposinf isreal istft kron lcm lcm_ ldexp ldexp_ log_normal_
+    logaddexp2 logcumsumexp lstsq lu lu_solve map2_ map_ matrix_exp matrix_power mode module_load
+    msort mtia mvlgamma mvlgamma_ name nanmedian nanquantile narrow_copy new_empty_strided
+    nonzero_static orgqr ormqr pinverse polygamma polygamma_ put put_ q_per_channel_axis
+    q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point qr qscheme record_stream
+    reinforce resize resize_as resize_as_sparse_ row_indices select_scatter slice_inverse
+    slice_scatter smm solve sparse_dim sparse_resize_ sparse_resize_and_clear_ sspaddmm stft
+    storage_type svd symeig to_padded_tensor triangular_solve unsafe_chunk unsafe_split
+    unsafe_split_with_sizes vdot volatile vsplit xpu
 """
 NAMES = frozenset(_TABLE.split())
 

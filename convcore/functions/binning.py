@@ -1,9 +1,8 @@
-"""Binning: searchsorted, bucketize, histograms; and runs of equal elements (unique_consecutive)."""
+"""Binning: searchsorted, bucketize, histc; and runs of equal elements (unique_consecutive)."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,21 +10,17 @@ import numpy as np
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
 from convcore._tensor.creation.arguments import checked_int
-from convcore._tensor.dtype_names import C_NAMES, scalar_name
+from convcore._tensor.dtype_names import scalar_name
 from convcore._tensor.dtypes import common
 from convcore.autograd.node import record_without_derivative
 from convcore.engine.runtime.checks import plain
 from convcore.functions._support.arguments import check_arguments, check_kind, check_tensor, number
 from convcore.functions._support.axes import wrap_dim
-from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.sorting import sortable
 from convcore.functions.arithmetic import operand
 from convcore.functions.in_float32 import in_float32
-from convcore.functions.order import _return_type
 
-__all__ = ["bucketize", "histc", "histogram", "searchsorted", "unique_consecutive"]
-
-_HISTOGRAM = _return_type("histogram", "hist", "bin_edges")
+__all__ = ["bucketize", "histc", "searchsorted", "unique_consecutive"]
 
 
 @names_arguments
@@ -211,9 +206,6 @@ def _places(bounds: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
     return low
 
 
-# Histograms
-
-
 @in_float32
 def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
     """Count the elements in equal bins from ``min`` to ``max``; from end to end if both are 0.
@@ -238,123 +230,16 @@ def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
     array = input._array.reshape(-1)
     bins = checked_int("histc", "bins", bins)
     if bins <= 0:
-        raise RuntimeError(_NO_BINS.format(bins))
-    low, high = _range("histc", array, (float(min), float(max)))
-    count = np.histogram(array, np.linspace(low, high, bins + 1))[0]
-    return wrap(count.astype(array.dtype))
-
-
-_NO_BINS = "torch.histogram(): bins must be > 0, but got {} for dimension 0"
-
-
-def _range(function: str, array: np.ndarray, ends: tuple[float, float]) -> tuple[float, float]:
-    """Return both ends of a histogram: of all elements if they are equal, for ``histc``."""
-    low, high = ends
-    if low == high and array.size and function == "histc":
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    low, high = float(min), float(max)
+    if low == high and array.size:
         low, high = float(array.min()), float(array.max())
     if not (np.isfinite(low) and np.isfinite(high)):
-        if function == "histc":
-            raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
-        raise RuntimeError(
-            f"torch.histogramdd: dimension 0's range [{low:g}, {high:g}] is not finite"
-        )
-    if low > high:
-        raise RuntimeError(
-            "torch.histogramdd: min should not exceed max, but got "
-            f"min {low:g} max {high:g} for dimension 0"
-        )
-    return (low - 0.5, high + 0.5) if low == high and function == "histogram" else _apart(low, high)
-
-
-def _apart(low: float, high: float) -> tuple[float, float]:
-    return (low - 1, high + 1) if low == high else (low, high)
-
-
-@names_arguments
-def histogram(
-    input: Tensor,
-    bins: Any,
-    *,
-    range: Sequence[float] | None = None,
-    weight: Tensor | None = None,
-    density: bool = False,
-) -> Any:
-    """Count the elements in bins, or sum their weights, as (hist, bin_edges).
-
-    Parameters
-    ----------
-    input : Tensor of a floating-point dtype
-    bins : int, or Tensor of ascending edges
-    range : (float, float) or None
-        From where to where equal bins are; None: from the least to the largest element.
-    weight : Tensor of input's shape, or None
-    density : bool
-        Divide by the sum and by the bins' widths.
-    """
-    check_tensor("histogram", input)
-    check_kind("histogram_cpu", input, "f")
-    _check_bins(input, bins, weight)
-    array = input._array.reshape(-1)
-    edges = _edges(array, bins, range)
-    weights = None if weight is None else weight._array.reshape(-1)
-    hist = ignore_errstate(np.histogram, array, edges, None, density, weights)[0]
-    counts = wrap(hist.astype(array.dtype))
-    record_without_derivative("histogram", (input, bins, weight), counts)
-    return _HISTOGRAM(counts, wrap(edges))
-
-
-def _check_bins(input: Tensor, bins: Any, weight: Tensor | None) -> None:
-    """Raise RuntimeError for edges or weights of another shape or dtype than they must have."""
-    kind = C_NAMES[input._array.dtype.name]
-    if isinstance(bins, Tensor):
-        if bins._array.dtype != input._array.dtype:
-            raise RuntimeError(
-                "torch.histogramdd: input tensor and bins tensors should have the same dtype, but "
-                f"got input with dtype {kind} and bins for dimension 0 with dtype "
-                f"{C_NAMES[bins._array.dtype.name]}"
-            )
-        if bins._array.ndim != 1:
-            raise RuntimeError(
-                "torch.histogramdd: bins tensor should have one dimension, but got "
-                f"{bins._array.ndim} dimensions in the bins tensor for dimension 0"
-            )
-        if not bins._array.size:
-            raise RuntimeError(
-                "torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements "
-                "in the bins tensor for dimension 0"
-            )
-    if weight is None:
-        return
-    if weight._array.shape != input._array.shape:
-        raise RuntimeError(
-            "torch.histogramdd: if weight tensor is provided it should have the same shape as the "
-            "input tensor excluding its innermost dimension, but got input with shape "
-            f"{[*input._array.shape, 1]} and weight with shape {list(weight._array.shape)}"
-        )
-    if weight._array.dtype != input._array.dtype:
-        raise RuntimeError(
-            "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor "
-            f"should have the same dtype, but got input({kind}), and "
-            f"weight({C_NAMES[weight._array.dtype.name]})"
-        )
-
-
-def _edges(array: np.ndarray, bins: Any, ends: Sequence[float] | None) -> np.ndarray:
-    if isinstance(bins, Tensor):
-        return bins._array
-    bins = checked_int("histogram", "bins", bins)
-    if bins <= 0:
-        raise RuntimeError(_NO_BINS.format(bins))
-    if ends is None:
-        ends = (float(array.min()), float(array.max())) if array.size else (0.0, 1.0)
-    if isinstance(ends, tuple | list) and len(ends) != 2:
-        raise RuntimeError(
-            "torch.histogramdd: for a 1-dimensional histogram range should have 2 elements, but "
-            f"got {len(ends)}"
-        )
-    first, last = ends
-    low, high = _range("histogram", array, (first, last))
-    return np.linspace(low, high, bins + 1, dtype=array.dtype)
+        raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
+    if low == high:
+        low, high = low - 1, high + 1
+    count = np.histogram(array, np.linspace(low, high, bins + 1))[0]
+    return wrap(count.astype(array.dtype))
 
 
 @names_arguments

@@ -21,7 +21,6 @@ from convcore.autograd.node import describe, record
 from convcore.engine.conv.epilogue import Activation
 from convcore.engine.geometry import Steps, make_geometry, per_axis
 from convcore.engine.runtime.casts import astype
-from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.axes import expand_to
 from convcore.functions._support.conv_checks import ConvError, check_operands, conv_error
 from convcore.functions._support.dispatch import flat_in, later_place_of
@@ -30,17 +29,9 @@ from convcore.functions.arithmetic import add, conj, mul
 from convcore.functions.broadcast import cast
 from convcore.functions.padding import pad
 from convcore.functions.reduce import sum
-from convcore.functions.shape import permute, reshape, squeeze, unsqueeze
+from convcore.functions.shape import reshape, squeeze, unsqueeze
 
-__all__ = [
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_tbc",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-]
+__all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
 _SINGLE = np.dtype(np.float32)
 
@@ -143,26 +134,6 @@ def conv3d(
     The rest as for `conv2d`.
     """
     return convolution(3, input, weight, bias, Steps(stride, padding, dilation, groups))
-
-
-def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """Convolve sequences whose axes are time, batch, channels: (T, N, C_in) with (K, C_in, C_out).
-
-    The bias is (C_out,), ``pad`` the number of zeros at both ends; the result is (OT, N, C_out).
-    Raises RuntimeError for other shapes.
-    """
-    check_arguments("conv_tbc", input=input, weight=weight, bias=bias)
-    shapes = [tensor._array.shape for tensor in (input, weight, bias)]
-    if [len(shape) for shape in shapes] != [3, 3, 1]:
-        raise RuntimeError(
-            f"conv_tbc takes (T, N, C_in), (K, C_in, C_out) and (C_out,), got {shapes}"
-        )
-    if shapes[0][2] != shapes[1][1]:
-        raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
-    if shapes[2][0] != shapes[1][2]:
-        raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
-    kernel = permute(weight, (2, 1, 0))
-    return permute(conv1d(permute(input, (1, 2, 0)), kernel, bias, padding=pad), (2, 0, 1))
 
 
 def conv_transpose1d(

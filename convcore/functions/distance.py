@@ -23,21 +23,12 @@ from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.broadcast import broadcast_tensors, expand_as, fitted
 from convcore.functions.elementwise import reciprocal, square
 from convcore.functions.in_float32 import in_float32
-from convcore.functions.index_along import index_select
 from convcore.functions.matmul import matmul
 from convcore.functions.piecewise import clamp_min, masked, where
 from convcore.functions.reduce import norm, sum
 from convcore.functions.shape import transpose, unsqueeze
 
-__all__ = [
-    "cdist",
-    "cosine_similarity",
-    "dist",
-    "normalize",
-    "pairwise_distance",
-    "pdist",
-    "renorm",
-]
+__all__ = ["cdist", "cosine_similarity", "dist", "normalize", "pairwise_distance", "renorm"]
 
 
 @names_arguments
@@ -177,25 +168,6 @@ def _euclidean_backward(
     return grads[0] if needs[0] else None, grads[1] if needs[1] else None
 
 
-@names_arguments
-def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """Return the p-norm distances of all pairs of rows of a matrix: (0, 1), (0, 2), ...
-
-    Raises
-    ------
-    RuntimeError
-        The tensor is no matrix, or p is negative.
-    """
-    check_tensor("pdist", input)
-    if input._array.ndim != 2:
-        raise RuntimeError(f"pdist only supports 2D tensors, got: {input._array.ndim}D")
-    if not number("pdist", "p", p) >= 0:
-        raise RuntimeError("pdist only supports non-negative p values")
-    first, second = np.triu_indices(len(input._array), 1)
-    pairs = [index_select(input, 0, wrap(places)) for places in (first, second)]
-    return norm(sub(*pairs), p, -1)
-
-
 @in_float32
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return the tensor with those slices along an axis scaled whose p-norm is above maxnorm."""
@@ -216,5 +188,5 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     return mul(input, where(wrap(long), mul(reciprocal(add(size, 1e-7)), maxnorm), 1.0))
 
 
-FUNCTIONS_ONLY = {"cdist", "cosine_similarity", "normalize", "pairwise_distance", "pdist"}
+FUNCTIONS_ONLY = {"cdist", "cosine_similarity", "normalize", "pairwise_distance"}
 METHODS = in_place_methods(renorm)

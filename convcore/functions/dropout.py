@@ -15,14 +15,7 @@ from convcore.functions.arithmetic import add, add_, mul, mul_
 from convcore.functions.shape import squeeze, unsqueeze
 from convcore.random import fill_bernoulli
 
-__all__ = [
-    "alpha_dropout",
-    "dropout",
-    "dropout1d",
-    "dropout2d",
-    "dropout3d",
-    "feature_alpha_dropout",
-]
+__all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d"]
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -150,6 +143,9 @@ def _noise(x: Tensor, p: float, feature: bool) -> np.ndarray:
     return noise
 
 
+_LOWEST = 1.7580993408473766  # minus the limit of selu(x) for x -> -inf
+
+
 def alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
@@ -163,32 +159,17 @@ def alpha_dropout(
     NeurIPS 2017.
     """
     check_tensor("alpha_dropout", input)
-    return _alpha_dropped(input, p, training, inplace, feature=False)
-
-
-def feature_alpha_dropout(
-    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
-) -> Tensor:
-    """Do what `alpha_dropout` does, to whole channels of (N, C, ...)."""
-    check_tensor("feature_alpha_dropout", input)
-    return _alpha_dropped(input, p, training, inplace, feature=True)
-
-
-_LOWEST = 1.7580993408473766  # minus the limit of selu(x) for x -> -inf
-
-
-def _alpha_dropped(x: Tensor, p: float, training: bool, inplace: bool, feature: bool) -> Tensor:
     p = _probability(p)
-    if p == 0 or not training or x._array.size == 0:
-        return x
+    if p == 0 or not training or input._array.size == 0:
+        return input
     times, plus = (mul_, add_) if inplace else (mul, add)
     if p == 1:
-        return times(x, wrap(np.zeros((), x._array.dtype)))
-    noise = _noise(x, p, feature)
+        return times(input, wrap(np.zeros((), input._array.dtype)))
+    noise = _noise(input, p, feature=False)
     kind = noise.dtype.type
     scale = 1 / math.sqrt((_LOWEST**2 * p + 1) * (1 - p))
     shift = (noise - kind(1)) * kind(_LOWEST * scale) + kind(_LOWEST * scale * p)
-    return plus(times(x, wrap(noise * kind(scale))), wrap(shift))
+    return plus(times(input, wrap(noise * kind(scale))), wrap(shift))
 
 
 FUNCTIONS_ONLY = __all__

@@ -1,8 +1,7 @@
-"""Embeddings: rows of a matrix looked up by their numbers, and sums, means and maxima of them."""
+"""Embeddings: rows of a matrix looked up by their numbers."""
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Any
 
@@ -13,15 +12,12 @@ from convcore._tensor import Tensor, legacy_name, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.node import record
 from convcore.autograd.views import write
-from convcore.functions._support.arguments import check_arguments, check_optional, number
-from convcore.functions.arithmetic import div, mul
-from convcore.functions.index_along import index_select
+from convcore.functions._support.arguments import check_arguments, number
+from convcore.functions.arithmetic import mul
 from convcore.functions.piecewise import masked
-from convcore.functions.scatter import gather
-from convcore.functions.shape import reshape, unsqueeze
-from convcore.functions.slicing import slice_of
+from convcore.functions.shape import reshape
 
-__all__ = ["embedding", "embedding_bag"]
+__all__ = ["embedding"]
 
 
 def embedding(
@@ -96,10 +92,10 @@ def refuse_sparse(sparse: bool) -> None:
         )
 
 
-def padding_row(padding_idx: int, size: int, name: str = "Padding_idx") -> int:
+def padding_row(padding_idx: int, size: int) -> int:
     """Return the row that gets no gradient, counted from the beginning."""
     if not -size <= padding_idx < max(size, 1):
-        raise AssertionError(f"{name} must be within num_embeddings")
+        raise AssertionError("Padding_idx must be within num_embeddings")
     return padding_idx + size if padding_idx < 0 else padding_idx
 
 
@@ -187,191 +183,3 @@ def _row_sums(values: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
     ones = np.ones(len(rows), wide)
     matrix = csr_matrix((ones, order, np.concatenate(([0], ends))), shape=(size, len(rows)))
     return np.asarray(matrix * values.astype(wide, copy=False), values.dtype)
-
-
-# Bags
-
-
-def embedding_bag(
-    input: Tensor,
-    weight: Tensor,
-    offsets: Tensor | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2,
-    scale_grad_by_freq: bool = False,
-    mode: str = "mean",
-    sparse: bool = False,
-    per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False,
-    padding_idx: int | None = None,
-) -> Tensor:
-    """Look up bags of embeddings: return the sum, mean or maximum of each bag of a matrix's rows.
-
-    Parameters
-    ----------
-    input : Tensor of int64 or int32
-        (B, n), a bag a row, or (n,), all bags one after the other.
-    weight : (num_embeddings, embedding_dim)
-    offsets : (B,), optional
-        Where each bag of a 1-d ``input`` starts.
-    mode : 'sum', 'mean' or 'max'
-        Of an empty bag, each is zeros.
-    per_sample_weights : like ``input``, optional
-        A factor of each row; only for 'sum'.
-    include_last_offset : bool
-        Whether ``offsets`` has one element more than there are bags.  Its value has no effect: the
-        last bag always reaches to the end of ``input``.
-    padding_idx : int, optional
-        A row that counts for nothing.
-    max_norm, norm_type, scale_grad_by_freq, sparse
-        As for `embedding`.
-
-    Returns
-    -------
-    (B, embedding_dim)
-
-    Raises
-    ------
-    ValueError
-        Shapes or a mode that do not fit.
-    RuntimeError
-        A row that is not there, or offsets that do not go up from 0.
-    NotImplementedError
-        Weights in another mode than 'sum', or ``sparse`` is True.
-    """
-    check_arguments("embedding_bag", weight=weight, indices=input)
-    check_optional("embedding_bag", offsets=offsets, per_sample_weights=per_sample_weights)
-    _check_bags(input, weight, offsets, mode, scale_grad_by_freq, per_sample_weights)
-    refuse_sparse(sparse)
-    rows = reshape(input, -1)  # of the version of input, which the gradient is for
-    plain = mode != "max" and padding_idx is None and weight._array.dtype != np.float64
-    _check_rows(rows._array, weight._array.shape[0], plain)
-    sizes = _bag_sizes(input._array, offsets, include_last_offset)
-    if max_norm is not None:
-        _renorm(weight, rows._array, max_norm, norm_type)
-    count = int(sizes.sum())
-    rows = slice_of(rows, 0, 0, count)
-    bags = np.repeat(np.arange(len(sizes)), sizes)
-    factors = None
-    if per_sample_weights is not None:
-        factors = slice_of(reshape(per_sample_weights, -1), 0, 0, count)
-    if padding_idx is not None:
-        padding = _bag_padding(padding_idx, weight._array.shape[0])
-        kept = np.flatnonzero(rows._array != padding)
-        rows, bags = wrap(rows._array[kept]), bags[kept]
-        factors = None if factors is None else index_select(factors, 0, wrap(kept))
-    found = _looked_up(weight, rows, None, scale_grad_by_freq)
-    if mode == "max":
-        return _maxima(found, bags, len(sizes))
-    if factors is not None:
-        found = mul(found, unsqueeze(factors, -1))
-    sums = row_sums(found, wrap(bags), len(sizes))
-    if mode == "sum":
-        return sums
-    counts = np.maximum(np.bincount(bags, minlength=len(sizes)), 1)
-    return div(sums, wrap(counts.astype(sums._array.dtype)[:, np.newaxis]))
-
-
-def _check_bags(
-    input: Tensor,
-    weight: Tensor,
-    offsets: Tensor | None,
-    mode: str,
-    by_frequency: bool,
-    factors: Tensor | None,
-) -> None:
-    """Raise unless the arguments fit together."""
-    if factors is not None and factors.shape != input.shape:
-        raise ValueError(
-            f"embedding_bag: If per_sample_weights ({factors.shape}) is not None, then it must "
-            f"have the same shape as the input ({input.shape})"
-        )
-    if weight._array.ndim != 2:
-        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}")
-    if input.ndim == 2 and offsets is not None:
-        raise ValueError(
-            "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of "
-            f"fixed length sequences. However, found offsets of type {type(offsets)}"
-        )
-    if input.ndim == 1 and (offsets is None or offsets.ndim != 1):
-        got = " but got None" if offsets is None else ""
-        raise ValueError(f"offsets has to be a 1D Tensor{got}")
-    if input.ndim not in (1, 2):
-        raise ValueError(
-            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}"
-        )
-    if mode not in ("sum", "mean", "max"):
-        raise ValueError("mode has to be one of sum, mean or max")
-    if mode == "max" and by_frequency:
-        raise ValueError("max mode does not support scaling the gradient by the frequency")
-    if factors is not None and mode != "sum":
-        raise NotImplementedError(
-            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
-            f"for mode='sum' (got mode='{mode}'). Please open a feature request on GitHub."
-        )
-    _check_integers("embedding_bag", input)
-    if factors is not None and factors._array.dtype != weight._array.dtype:
-        raise RuntimeError(
-            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument "
-            f"#1 'per_sample_weights'; but type {legacy_name(weight._array.dtype)} does not equal "
-            f"{legacy_name(factors._array.dtype)} (while checking arguments for embedding_bag)"
-        )
-
-
-def _check_rows(rows: np.ndarray, size: int, plain: bool) -> None:
-    """Raise if a row is not there, with PyTorch's text for plain sums, or else for the others."""
-    outside = np.flatnonzero((rows < 0) | (rows >= size))
-    if outside.size:
-        found = rows[outside[0]]
-        raise RuntimeError(
-            f"Index {outside[0]} of input takes value {found} which is not in the valid range "
-            f"[0, {size})"
-            if plain
-            else "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
-            f"{found}"
-        )
-
-
-def _bag_padding(padding: int, size: int) -> int:
-    if not -size <= padding < size:
-        raise RuntimeError(
-            f"padding_idx must be within the number of embeddings, {-size} through {size - 1}, but "
-            f"got {padding}"
-        )
-    return padding % size
-
-
-def _bag_sizes(numbers: np.ndarray, offsets: Tensor | None, with_end: bool) -> np.ndarray:
-    """Return how many rows each bag has."""
-    if offsets is None:
-        return np.full(numbers.shape[0], math.prod(numbers.shape[1:]))
-    starts = offsets._array
-    if with_end and not starts.size:
-        raise RuntimeError("include_last_offset: number of offset should be at least 1")
-    if starts.size and starts[0]:
-        raise RuntimeError(
-            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
-            f"position 0. However, got {starts[0]}"
-        )
-    if starts.size and starts[-1] > len(numbers):
-        raise RuntimeError(
-            "offsets[-1] can not be greater than input's length "
-            f"{len(numbers)} but got offsets[-1] of {starts[-1]}"
-        )
-    sizes = np.diff(starts[:-1] if with_end else starts, append=len(numbers))
-    if (sizes < 0).any():
-        raise RuntimeError(f"offsets must not fall, but got {starts.tolist()}")
-    return sizes
-
-
-def _maxima(rows: Tensor, bags: np.ndarray, size: int) -> Tensor:
-    """Return the maximum of each bag's rows; of equal ones, the first gets the gradient."""
-    array = rows._array
-    if not len(bags):
-        return row_sums(rows, wrap(bags), size)
-    starts = np.flatnonzero(np.diff(bags, prepend=-1))
-    largest = np.repeat(np.maximum.reduceat(array, starts), np.diff(starts, append=len(bags)), 0)
-    here = (array == largest) | np.isnan(array)
-    places = np.where(here, np.arange(len(bags))[:, np.newaxis], len(bags))
-    found = gather(rows, 0, wrap(np.minimum.reduceat(places, starts)))
-    return row_sums(found, wrap(bags[starts]), size)

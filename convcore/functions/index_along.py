@@ -1,4 +1,4 @@
-"""Slices along an axis by a vector of indices: index_select, index_add, index_copy, index_fill."""
+"""Slices along an axis by a vector of indices: index_select, index_add, repeat_interleave."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from convcore.autograd.node import describe, record
 from convcore.functions._support.arguments import check_tensor
 from convcore.functions._support.places import Indices, add_at
 from convcore.functions.arithmetic import mul
-from convcore.functions.broadcast import expand, fit
+from convcore.functions.broadcast import expand
 from convcore.functions.convert import clone, store
-from convcore.functions.indexing import _put_back, _without_lost, applied, as_key, check_range
-from convcore.functions.scatter import in_place_form, with_axes
+from convcore.functions.indexing import _put_back, applied, check_range
+from convcore.functions.scatter import in_place_form
 from convcore.functions.shape import reshape, unsqueeze, view, wrap_dim
 
-__all__ = ["index_add", "index_copy", "index_fill", "index_select", "repeat_interleave"]
+__all__ = ["index_add", "index_select", "repeat_interleave"]
 
 
 def _vector(function: str, index: Tensor) -> Tensor:
@@ -183,7 +183,11 @@ def _index_add(
             f"({scalar_name(new.dtype)}) must have the same scalar type"
         )
     alpha = factor("index_add", "alpha", alpha, new.dtype)
-    indices = _checked_indices("index_add_", x._array, axis, index, new, RuntimeError)
+    if x._array.ndim or new.ndim:
+        _check_slices(x._array, axis, index._array, new)
+    size = x._array.shape[axis] if x._array.ndim else 1
+    check_range(index._array, size, axis, 0, RuntimeError)
+    indices = _at_axis(axis, index)
 
     def change(array: np.ndarray) -> None:
         values = new if alpha == 1 else new * np.asarray(alpha).astype(new.dtype)
@@ -199,105 +203,24 @@ def _index_add(
     return applied(x, in_place, change, "IndexAddBackward0", (x, source), backward, (index,))
 
 
-def _checked_indices(
-    function: str, array: np.ndarray, axis: int, index: Tensor, new: np.ndarray, *error: type
-) -> Any:
-    """Return the subscript of the slices at ``index``; ``new`` must have one for each."""
-    places = index._array
-    if array.ndim or new.ndim:
-        _check_slices(function, array, axis, places, new)
-    check_range(places, array.shape[axis] if array.ndim else 1, axis, 0, *error)
-    return _at_axis(axis, index)
-
-
-def _check_slices(
-    function: str, array: np.ndarray, axis: int, places: np.ndarray, new: np.ndarray
-) -> None:
+def _check_slices(array: np.ndarray, axis: int, places: np.ndarray, new: np.ndarray) -> None:
     if axis >= new.ndim > 0:
         raise RuntimeError(
-            f"{function}(): Indexing dim {axis} is out of bounds of the source tensor with dim "
+            f"index_add_(): Indexing dim {axis} is out of bounds of the source tensor with dim "
             f"{new.ndim}"
         )
     found = new.shape[axis] if new.ndim else 1
-    expected = array.shape[:axis] + array.shape[axis + 1 :]
-    others = new.shape[:axis] + new.shape[axis + 1 :]
-    if places.size != found and (function != "index_copy_" or others == expected):
-        error = IndexError if function == "index_copy_" else RuntimeError
-        raise error(
-            f"{function}(): Number of indices ({places.size}) should be equal to source.size(dim): "
+    if places.size != found:
+        raise RuntimeError(
+            f"index_add_(): Number of indices ({places.size}) should be equal to source.size(dim): "
             f"({found}), for dim: {axis}"
         )
-    if others != expected or (function == "index_add_" and new.ndim != array.ndim):
-        raise other_shape(array, new)
-
-
-def other_shape(array: np.ndarray, new: np.ndarray) -> RuntimeError:
-    """Return the error for slices that do not have the shape of those that they are for."""
-    return RuntimeError(
-        "source tensor shape must match self tensor shape, excluding the specified dimension. "
-        f"Got self.shape = {list(array.shape)} source.shape = {list(new.shape)}"
-    )
-
-
-def _index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor, *, in_place: bool) -> Tensor:
-    index = _vector("index_copy_", index)
-    axis = wrap_dim(dim, x._array.ndim)
-    new = source._array
-    ranks = new.ndim, x._array.ndim
-    if 0 not in ranks and ranks[0] != ranks[1]:
-        raise IndexError(
-            "index_copy_(): When source and destination are not scalars, their dimensionality must "
-            f"match. Source dimensionality ({ranks[0]}), destination dimensionality ({ranks[1]})"
-        )
-    if new.dtype != x._array.dtype:
+    expected = array.shape[:axis] + array.shape[axis + 1 :]
+    if new.shape[:axis] + new.shape[axis + 1 :] != expected or new.ndim != array.ndim:
         raise RuntimeError(
-            "index_copy_(): self and source expected to have the same dtype, but got (self) "
-            f"{scalar_name(x._array.dtype)} and (source) {scalar_name(new.dtype)}"
+            "source tensor shape must match self tensor shape, excluding the specified dimension. "
+            f"Got self.shape = {list(array.shape)} source.shape = {list(new.shape)}"
         )
-    indices = _checked_indices("index_copy_", x._array, axis, index, new)
-
-    def change(array: np.ndarray) -> None:
-        np.atleast_1d(array)[as_key(indices)] = np.atleast_1d(new)
-
-    def backward(needs: tuple[bool, ...], grad: Tensor, index: Tensor) -> tuple:
-        rest = inside = None
-        if needs[0]:
-            rest = _index_fill(grad, axis, index, 0, in_place=False)
-        if needs[1]:
-            inside = index_select(with_axes(grad), axis, index)
-            inside = _without_lost(inside, _at_axis(axis, index), with_axes(grad)._array.shape)
-            inside = reshape(inside, new.shape)
-        return rest, inside
-
-    return applied(x, in_place, change, "IndexCopyBackward0", (x, source), backward, (index,))
-
-
-def _index_fill(x: Tensor, dim: int, index: Tensor, value: Any, *, in_place: bool) -> Tensor:
-    index = _vector("index_fill_", index)
-    axis = wrap_dim(dim, x._array.ndim)
-    if isinstance(value, complex) and x._array.dtype.kind != "c":
-        raise RuntimeError(
-            "index_fill_(): Converting complex Scalar to non-complex type is not supported"
-        )
-    number = number_for(x, value, "index_fill_")
-    check_range(index._array, x._array.shape[axis] if x._array.ndim else 1, axis)
-    like = (), np.asarray(number).dtype
-
-    def change(array: np.ndarray) -> None:
-        np.atleast_1d(array)[as_key(_at_axis(axis, index))] = number
-
-    def backward(needs: tuple[bool, ...], grad: Tensor, index: Tensor) -> tuple:
-        rest = inside = None
-        if needs[0]:
-            rest = _index_fill(grad, axis, index, 0, in_place=False)
-        if needs[1]:
-            size = with_axes(grad)._array.shape[axis]
-            once = wrap(np.unique(np.where(index._array < 0, index._array + size, index._array)))
-            inside = fit(index_select(with_axes(grad), axis, once), like)
-        return rest, inside
-
-    name = "IndexFillBackward1" if isinstance(value, Tensor) else "IndexFillBackward0"
-    return applied(x, in_place, change, name, (x, value), backward, (index,))
 
 
 def number_for(x: Tensor, value: Any, function: str) -> Any:
@@ -336,20 +259,4 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     return _index_add(input, dim, index, source, alpha=alpha, in_place=False)
 
 
-@names_arguments
-def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """Return a copy with source[i] at place index[i] of an axis, for every i."""
-    return _index_copy(input, dim, index, source, in_place=False)
-
-
-@names_arguments
-def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """Return a copy with a number at some places of an axis."""
-    return _index_fill(input, dim, index, value, in_place=False)
-
-
-METHODS = {
-    "index_add_": in_place_form(_index_add, index_add),
-    "index_copy_": in_place_form(_index_copy, index_copy),
-    "index_fill_": in_place_form(_index_fill, index_fill),
-}
+METHODS = {"index_add_": in_place_form(_index_add, index_add)}

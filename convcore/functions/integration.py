@@ -1,8 +1,7 @@
-"""Integrals and slopes of sampled functions: trapezoid, gradient; and logcumsumexp."""
+"""Integrals and slopes of sampled functions: trapezoid, gradient."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,25 +11,18 @@ from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
 from convcore._tensor.creation.arguments import checked_int, checked_number
 from convcore._tensor.dtypes import INEXACT, float32, promote_types
-from convcore.autograd.grad_mode import mode
-from convcore.autograd.node import record
 from convcore.engine.runtime.checks import plain
-from convcore.functions._support.arguments import check_kind, check_tensor, ints, number
+from convcore.functions._support.arguments import check_tensor, ints, number
 from convcore.functions._support.axes import wrap_dim
-from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions.arithmetic import add, div, mul, neg, sub
+from convcore.functions.arithmetic import add, div, mul, sub
 from convcore.functions.broadcast import cast
-from convcore.functions.elementwise import exp, log
-from convcore.functions.in_float32 import in_float32
 from convcore.functions.joining import cat
 from convcore.functions.numerics import diff
-from convcore.functions.piecewise import where
-from convcore.functions.rearrange import flip
-from convcore.functions.reduce import cumsum, sum
-from convcore.functions.shape import movedim, reshape, unsqueeze, wrap_dims
+from convcore.functions.reduce import sum
+from convcore.functions.shape import reshape, wrap_dims
 from convcore.functions.slicing import slice_of
 
-__all__ = ["cumulative_trapezoid", "gradient", "logcumsumexp", "trapezoid", "trapz"]
+__all__ = ["gradient", "trapezoid", "trapz"]
 
 _FLOAT32 = np.dtype("float32")
 
@@ -57,43 +49,26 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1.0, dim: int = -
     tensor(6.)
     """
     check_tensor("trapezoid", y)
-    axis, shape = _axis(dim, y), y._array.shape
-    if not shape[axis]:  # zeros of the values' dtype, and no function of them
+    rank, shape = y._array.ndim, y._array.shape
+    if not rank:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    axis = wrap_dim(dim, rank)
+    size = shape[axis]
+    if not size:  # zeros of the values' dtype, and no function of them
         dtype = plain(y._array).dtype
         return wrap(np.zeros((*shape[:axis], *shape[axis + 1 :]), dtype))
-    return sum(_trapezoids("trapezoid", y, x, dx, axis), axis)
-
-
-@names_arguments
-def cumulative_trapezoid(
-    y: Tensor, x: Tensor | None = None, *, dx: Any = 1.0, dim: int = -1
-) -> Tensor:
-    """Return the cumulative integrals by the trapezoidal rule; the rest as for `trapezoid`."""
-    check_tensor("cumulative_trapezoid", y)
-    axis = _axis(dim, y)
-    return cumsum(_trapezoids("cumulative_trapezoid", y, x, dx, axis), axis)
-
-
-def _axis(dim: int, y: Tensor) -> int:
-    if not y._array.ndim:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return wrap_dim(dim, y._array.ndim)
-
-
-def _trapezoids(function: str, y: Tensor, x: Tensor | None, dx: Any, axis: int) -> Tensor:
-    size = y._array.shape[axis]
-    doubled = add(slice_of(y, axis, 1, size), slice_of(y, axis, 0, max(size - 1, 0)))
+    doubled = add(slice_of(y, axis, 1, size), slice_of(y, axis, 0, size - 1))
     if x is None:
-        return mul(mul(doubled, number(function, "dx", dx)), 0.5)
-    return mul(mul(doubled, diff(_along(function, x, y, axis), dim=axis)), 0.5)
+        return sum(mul(mul(doubled, number("trapezoid", "dx", dx)), 0.5), axis)
+    return sum(mul(mul(doubled, diff(_along(x, y, axis), dim=axis)), 0.5), axis)
 
 
-def _along(function: str, x: Tensor, y: Tensor, axis: int) -> Tensor:
+def _along(x: Tensor, y: Tensor, axis: int) -> Tensor:
     """Return where the values are, with the axes of ``y`` and any more behind them."""
     rank, missing = y._array.ndim, y._array.ndim - x._array.ndim
     if x._array.ndim == 1:
         if x._array.size != y._array.shape[axis]:
-            raise RuntimeError(f"{function}: There must be one `x` value for each sample point")
+            raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
         return reshape(x, [-1 if one == axis else 1 for one in range(rank)])
     return reshape(x, [1] * missing + list(x._array.shape)) if missing > 0 else x
 
@@ -189,47 +164,6 @@ def _slopes_at(x: Tensor, steps: Tensor, axis: int, edge_order: int) -> Tensor:
     return cat([weighed(0, *first), inner, weighed(size - 3, *last)], axis)
 
 
-@in_float32
-def logcumsumexp(input: Tensor, dim: int | None = None, *, axis: int | None = None) -> Tensor:
-    """Return the logarithms of the cumulative sums of exponentials along an axis, safely."""
-    check_tensor("logcumsumexp", input)
-    check_kind("logcumsumexp_out_cpu", input, "f")
-    axis = wrap_dim(axis if dim is None else dim, input._array.ndim)
-    array = np.atleast_1d(input._array)
-    value = ignore_errstate(np.logaddexp.accumulate, array, axis) if array.size else array.copy()
-    out = wrap(value.reshape(input._array.shape))
-    if mode.enabled:
-
-        def backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, y: Tensor) -> Tensor:
-            if mode.enabled:
-                return _shared(grad, x, y, axis)
-            return sub(_returned(grad, x, y, axis), _returned(neg(grad), x, y, axis))
-
-        record("LogcumsumexpBackward0", (input,), out, backward, (input, out))
-    return out
-
-
-def _returned(grad: Tensor, x: Tensor, y: Tensor, axis: int) -> Tensor:
-    """Return the part of the gradient that comes from its positive elements."""
-    positive = wrap(np.asarray(grad._array > 0))
-    finite = wrap(np.where(np.isneginf(y._array), 0, y._array))
-    logs = sub(where(positive, log(where(positive, grad, 1.0)), -math.inf), finite)
-    if not x._array.ndim:
-        return exp(add(logs, x))
-    return exp(add(flip(logcumsumexp(flip(logs, (axis,)), axis), (axis,)), x))
-
-
-def _shared(grad: Tensor, x: Tensor, y: Tensor, axis: int) -> Tensor:
-    """Return the gradient as a sum over all pairs, exp(x_j - y_i), which has further gradients."""
-    if not x._array.ndim:
-        return mul(grad, exp(sub(x, y)))
-    grad, x, y = (movedim(one, axis, -1) for one in (grad, x, y))
-    size = x._array.shape[-1]
-    later = wrap(np.tri(size, dtype=bool))
-    shares = exp(where(later, sub(unsqueeze(x, -2), unsqueeze(y, -1)), -math.inf))
-    return movedim(sum(mul(unsqueeze(grad, -1), shares), -2), -1, axis)
-
-
 trapz = trapezoid
 
-FUNCTIONS_ONLY = {"cumulative_trapezoid", "gradient", "trapezoid", "trapz"}
+FUNCTIONS_ONLY = {"gradient", "trapezoid", "trapz"}

@@ -15,7 +15,6 @@ from convcore.functions.elementwise import pow, square
 from convcore.functions.joining import cat
 from convcore.functions.pooling import avg_pool2d
 from convcore.functions.shape import reshape
-from convcore.functions.slicing import slice_of
 
 __all__ = ["local_response_norm"]
 
@@ -57,22 +56,6 @@ def local_response_norm(
         for name, value in (("alpha", alpha), ("beta", beta), ("k", k))
     )
     return div(input, pow(add(mul(means, alpha), k), beta))
-
-
-def cross_map_lrn(input: Tensor, size: int, alpha: float, beta: float, k: float) -> Tensor:
-    """Do what `local_response_norm` does, in the way of Torch 7's CrossMapLRN2d.
-
-    Its windows are of odd sizes, and its running sum never lets go of the first channel.
-    """
-    half = (size - 1) // 2
-    squares = square(input)
-    window = 2 * half + 1
-    sums = mul(_channel_means(squares, half, window), window)
-    kept = np.arange(input._array.shape[1]) > half
-    first = slice_of(squares, 1, 0, 1)
-    by = wrap(kept.astype(input._array.dtype).reshape(-1, *(1,) * (input._array.ndim - 2)))
-    scale = add(mul(add(sums, mul(first, by)), alpha / size), k)
-    return mul(input, pow(scale, -beta))
 
 
 def _channel_means(x: Tensor, before: int, size: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Matrix products: mm, bmm, matmul, mv, dot, inner, outer, linear, addmm, baddbmm.
+"""Matrix products: mm, bmm, matmul, mv, dot, outer, linear, addmm, baddbmm.
 
 Every product of floating-point numbers is the engine's, whose bits do not depend on the number of
 threads.  In the formulas X^H is X transposed and, if complex, conjugated.
@@ -21,7 +21,6 @@ from convcore._tensor.dtype_names import C_NAMES
 from convcore.autograd.casting import here
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import describe, record
-from convcore.autograd.views import own
 from convcore.engine.conv.selection import selected
 from convcore.engine.layers.elementwise.elementwise import is_half
 from convcore.engine.runtime.casts import astype
@@ -38,27 +37,12 @@ from convcore.functions._support.matmul_checks import (
     check_sum_dtypes,
     check_vector,
     elements_name,
-    vector_text,
 )
 from convcore.functions.arithmetic import add, conj, mul
 from convcore.functions.broadcast import broadcast_shape, broadcast_to, cast, sum_to
-from convcore.functions.shape import adjoint, reshape, squeeze, t, unsafe_reshape, unsqueeze
+from convcore.functions.shape import adjoint, reshape, t, unsafe_reshape, unsqueeze
 
-__all__ = [
-    "addmm",
-    "addmv",
-    "baddbmm",
-    "bmm",
-    "dot",
-    "ger",
-    "inner",
-    "linear",
-    "matmul",
-    "mm",
-    "mv",
-    "outer",
-    "vdot",
-]
+__all__ = ["addmm", "baddbmm", "bmm", "dot", "ger", "linear", "matmul", "mm", "mv", "outer"]
 
 Needs = tuple[bool, ...]
 
@@ -241,46 +225,6 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 
 def _dot_backward(needs: Needs, grad: Tensor, x: Tensor, y: Tensor) -> tuple:
     return (mul(conj(y), grad) if needs[0] else None, mul(conj(x), grad) if needs[1] else None)
-
-
-def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """Return `dot` of the first vector, conjugated, and the second."""
-    check_arguments("vdot", input=input, other=other)
-    return dot(conj(input), other)
-
-
-def inner(input: Tensor, other: Tensor) -> Tensor:
-    """Return the sums of products over the last axes of both.
-
-    Parameters
-    ----------
-    input : (..., k)
-    other : (..., k), the same dtype
-        If one of them has no axes, it multiplies the other.
-
-    Returns
-    -------
-    Tensor with the other axes of input, then those of other
-
-    Raises
-    ------
-    RuntimeError
-        Sizes or dtypes that do not go together.
-    """
-    check_arguments("inner", input=input, other=other)
-    a, b = input._array, other._array
-    if a.ndim == 0 or b.ndim == 0:
-        return mul(input, other)
-    if a.dtype != b.dtype:
-        raise RuntimeError("both inputs should have same dtype")
-    if a.shape[-1] != b.shape[-1]:
-        raise RuntimeError(
-            "inner() the last dimension must match on both input tensors but got shapes "
-            f"{list(a.shape)} and {list(b.shape)}"
-        )
-    if a.ndim == b.ndim == 1:
-        return dot(input, other)
-    return reshape(mm(_rows(input), t(_rows(other))), (*a.shape[:-1], *b.shape[:-1]))
 
 
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
@@ -550,32 +494,6 @@ def baddbmm(
     return _product_sum(input, batch1, batch2, beta, alpha)
 
 
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """Return beta * input + alpha * (mat @ vec).
-
-    Parameters
-    ----------
-    input : broadcasts to (m,); not looked at if beta is 0
-    mat : (m, k)
-    vec : (k,)
-    beta, alpha : numbers
-
-    Raises
-    ------
-    RuntimeError
-        As `addmm`.
-    """
-    check_arguments("addmv", input=input, mat=mat, vec=vec)
-    x, a, v = input._array, mat._array, vec._array
-    if x.ndim > 1 or a.ndim != 2 or v.ndim != 1:
-        raise RuntimeError(f"vector + matrix @ vector expected, got {x.ndim}, {a.ndim}, {v.ndim}")
-    if x.size not in (1, a.shape[0]):
-        raise RuntimeError(vector_text(x.size, a, v))
-    check_vector(x.size, a, v)
-    check_sum_dtypes(x, a, v)
-    return own(squeeze(_product_sum(unsqueeze(input, -1), mat, unsqueeze(vec, 1), beta, alpha), 1))
-
-
 def _product_sum(bias: Tensor, x: Tensor, y: Tensor, beta: Any, alpha: Any) -> Tensor:
     """Return beta * bias + alpha * (x @ y) of matrices, or of as many pairs of them."""
     a, b, c = x._array, y._array, bias._array
@@ -641,7 +559,7 @@ def _reflected_operator(x: Tensor, y: Any) -> Any:
 
 FUNCTIONS_ONLY = {"linear"}
 METHODS: dict[str, Callable] = {
-    **in_place_methods(addmm, addmv, baddbmm),
+    **in_place_methods(addmm, baddbmm),
     "__matmul__": _operator,
     "__rmatmul__": _reflected_operator,
 }

@@ -12,18 +12,11 @@ from typing import Any
 import numpy as np
 
 from convcore._errors.calls import names_arguments
-from convcore._tensor import (
-    Tensor,
-    channels_last,
-    channels_last_3d,
-    creation,
-    preserve_format,
-    wrap,
-)
+from convcore._tensor import Tensor, channels_last, channels_last_3d, preserve_format, wrap
 from convcore._tensor.creation.arguments import checked_number, number_as
 from convcore._tensor.creation.memory import check_format
 from convcore._tensor.dtype_names import C_NAMES
-from convcore._tensor.dtypes import as_numpy, of
+from convcore._tensor.dtypes import of
 from convcore._tensor.meta import meta
 from convcore._tensor.settings import unset
 from convcore._tensor.storage import TypedStorage, UntypedStorage, as_tensor, strided
@@ -31,23 +24,11 @@ from convcore.autograd.views import check_writable, view
 from convcore.engine.runtime.layout import memory_order
 from convcore.engine.runtime.storages import memory_of
 from convcore.functions._support.arguments import ints
-from convcore.functions.convert import as_of, clone
 from convcore.functions.indexing import applied
-from convcore.functions.shape import permute
-from convcore.functions.slicing import narrow
-from convcore.functions.splitting import chunk, split
+from convcore.functions.splitting import split
 from convcore.functions.strided import as_strided
 
-__all__ = [
-    "empty_permuted",
-    "empty_strided",
-    "from_file",
-    "narrow_copy",
-    "split_with_sizes",
-    "unsafe_chunk",
-    "unsafe_split",
-    "unsafe_split_with_sizes",
-]
+__all__ = ["split_with_sizes"]
 
 
 # Storages
@@ -61,13 +42,6 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
 def storage(self: Tensor) -> TypedStorage:
     """Return the memory that the tensor and its views share, as elements of its dtype."""
     return TypedStorage(wrap_storage=untyped_storage(self), dtype=of(self._array.dtype))
-
-
-@names_arguments
-def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Return whether two tensors see the same elements of the same memory."""
-    a, b = self._array, tensor._array
-    return self.data_ptr() == tensor.data_ptr() and (a.shape, a.strides) == (b.shape, b.strides)
 
 
 def set_(
@@ -220,70 +194,12 @@ def _check_class(cls: Any) -> None:
 
 
 @names_arguments
-def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """Return a copy of what `narrow` gives."""
-    return clone(narrow(input, dim, start, length))
-
-
-@names_arguments
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Split a tensor along an axis into views of the given sizes."""
     return split(input, ints("split_with_sizes", "split_sizes", split_sizes), dim)
 
 
-@names_arguments
-def unsafe_split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return copies of what `split` gives, so that each may be changed in place."""
-    return tuple([clone(part) for part in split(tensor, split_size_or_sections, dim)])
-
-
-@names_arguments
-def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return copies of what `split_with_sizes` gives."""
-    return tuple([clone(part) for part in split_with_sizes(input, split_sizes, dim)])
-
-
-@names_arguments
-def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return copies of what `chunk` gives."""
-    return tuple([clone(part) for part in chunk(input, chunks, dim)])
-
-
 # Element by element, in Python
-
-
-def apply_(self: Tensor, callable: Callable) -> Tensor:
-    """Replace each element by a Python function of it, in place; slow."""
-    return _mapped(self, "apply_", callable)
-
-
-def map_(self: Tensor, tensor: Tensor, callable: Callable) -> Tensor:
-    """Replace each element by a function of it and of another tensor's, in place; slow."""
-    return _mapped(self, "map_", callable, tensor)
-
-
-@names_arguments
-def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable) -> Tensor:
-    """Replace each element by a function of it and of two other tensors', in place; slow."""
-    return _mapped(self, "map2_", callable, x, y)
-
-
-def _mapped(x: Tensor, name: str, function: Callable, *others: Tensor) -> Tensor:
-    if any(one.requires_grad for one in (x, *others)):
-        raise RuntimeError(
-            f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() "
-            "instead."
-        )
-    check_writable(x)
-    shapes = [np.broadcast_shapes(x._array.shape, one._array.shape) for one in others]
-    if any(shape != x._array.shape for shape in shapes):
-        raise RuntimeError(f"{name}(): the others' shapes cannot be expanded to the tensor's")
-    arrays = np.broadcast_arrays(x._array, *[one._array for one in others])
-    rows = [array.reshape(-1).tolist() for array in arrays]
-    values = [function(*row) for row in zip(*rows, strict=True)]
-    x._array[...] = np.array(values, x._array.dtype).reshape(x._array.shape)
-    x._counter[0] += 1
-    return x
 
 
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
@@ -345,44 +261,6 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return Tensor(*args, **kwargs).to(self.device, of(self._array.dtype))
 
 
-@names_arguments
-def new_empty_strided(self: Tensor, size: Any, stride: Any, **kwargs: Any) -> Tensor:
-    """Return an uninitialised tensor with given strides, of this tensor's dtype unless given."""
-    return empty_strided(size, stride, **as_of(self, kwargs))
-
-
-@names_arguments
-def empty_strided(size: Any, stride: Any, **kwargs: Any) -> Tensor:
-    """Return an uninitialised tensor with given strides; dtype and the like are as for `empty`."""
-    size, stride = ints("empty_strided", "size", size), ints("empty_strided", "stride", stride)
-    if len(size) != len(stride):
-        raise RuntimeError(
-            f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
-            f"({len(stride)})"
-        )
-    extent = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
-    return as_strided(creation.empty(0 if 0 in size else extent, **kwargs), size, stride)
-
-
-def empty_permuted(size: Any, physical_layout: Any, **kwargs: Any) -> Tensor:
-    """Return an uninitialised tensor whose axes lie in memory in the order ``physical_layout``."""
-    if sorted(physical_layout) != list(range(len(size))):
-        raise RuntimeError(
-            f"physical_layout must have each of the {len(size)} dimensions once, got "
-            f"{list(physical_layout)}"
-        )
-    dense = creation.empty([size[axis] for axis in physical_layout], **kwargs)
-    return permute(dense, [*np.argsort(physical_layout)])
-
-
-def from_file(
-    filename: str, shared: bool = False, size: int = 0, *, dtype: Any = None, **kwargs: Any
-) -> Tensor:
-    """Map the first ``size`` elements of a file: copied when written to, unless ``shared``."""
-    target = as_numpy(dtype)
-    return as_tensor(UntypedStorage.from_file(filename, shared, size * target.itemsize), target)
-
-
 _FALSE = (
     *("is_distributed", "is_pinned", "is_coalesced"),
     *("is_ipu", "is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_quantized"),
@@ -394,18 +272,12 @@ _SPARSE = (
     *("to_sparse_bsr", "to_sparse_bsc", "to_sparse_csc", "to_sparse_csr"),
 )
 
-FUNCTIONS_ONLY = {"empty_permuted", "empty_strided", "from_file"}
 METHODS: dict[str, Any] = {
     "_make_subclass": staticmethod(_make_subclass),
-    "apply_": apply_,
     "as_subclass": as_subclass,
     "fill_diagonal_": fill_diagonal_,
-    "is_set_to": is_set_to,
     "layout": property(_layout),
-    "map2_": map2_,
-    "map_": map_,
     "new": new,
-    "new_empty_strided": new_empty_strided,
     "pin_memory": pin_memory,
     "resize_": resize_,
     "resize_as_": resize_as_,

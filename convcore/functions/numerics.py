@@ -22,7 +22,7 @@ from convcore.functions.joining import cat
 from convcore.functions.logic import logical_xor
 from convcore.functions.slicing import diagonal_of, placed, slice_of
 
-__all__ = ["bincount", "diff", "isin", "trace", "tril_indices", "triu_indices", "unravel_index"]
+__all__ = ["bincount", "diff", "isin", "trace", "tril_indices", "triu_indices"]
 
 
 # Counting and finding
@@ -260,31 +260,6 @@ def triu_indices(
     return _triangle("triu_indices", np.triu_indices, row, col, offset, dtype, device)
 
 
-def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """Return indices into a flattened tensor of a shape as indices along each axis.
-
-    Raises
-    ------
-    ValueError
-        An index is out of bounds, or a size is negative.
-    TypeError
-        Indices or sizes are no integers.
-    """
-    check_tensor("unravel_index", indices)
-    if indices._array.dtype.kind not in "iu":
-        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
-    if not isinstance(shape, int | tuple | list):
-        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    for size in sizes:
-        if not isinstance(size, int):
-            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
-    if any(size < 0 for size in sizes):
-        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    found = np.unravel_index(indices._array.astype(np.int64), tuple(map(int, sizes)))
-    return tuple([wrap(np.asarray(one, np.int64)) for one in found])
-
-
 def _triangle(
     name: str, function: Any, row: int, col: int, offset: int, dtype: Any, device: Any
 ) -> Tensor:
@@ -310,4 +285,4 @@ def _triangle(
 _MOST_PLACES = 2**60
 
 
-FUNCTIONS_ONLY = {"isin", "tril_indices", "triu_indices", "unravel_index"}
+FUNCTIONS_ONLY = {"isin", "tril_indices", "triu_indices"}

@@ -20,7 +20,6 @@ from convcore.random import (
     bernoulli,
     count_of,
     fill_bernoulli,
-    fill_log_normal,
     fill_normal,
     fill_random,
     fill_uniform,
@@ -159,41 +158,6 @@ def cauchy_(
     return _filled(self, "CauchyBackward0", _inverted(transform, generator))
 
 
-@names_arguments
-def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
-    """Fill the tensor with the numbers of trials, from 1, up to the first success.
-
-    Raises
-    ------
-    RuntimeError
-        p is not within (0, 1).
-    """
-    check_kind("geometric_cpu", self, "fiubV")
-    if not 0 < p < 1:
-        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
-    transform = lambda u: np.ceil(np.log(u) / np.log1p(-p))  # noqa: E731
-    return _filled(self, "GeometricBackward0", _inverted(transform, generator))
-
-
-@names_arguments
-def log_normal_(
-    self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
-) -> Tensor:
-    """Fill the tensor with exponentials of normal numbers of that mean and standard deviation.
-
-    Raises
-    ------
-    RuntimeError
-        std is not above 0.
-    """
-    mean, std = number("log_normal_", "mean", mean), number("log_normal_", "std", std)
-    if not std > 0:
-        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
-    check_kind("log_normal_cpu", self, "f")
-    fill = lambda array: fill_log_normal(array, mean, std, generator)  # noqa: E731
-    return _filled(self, "LogNormalBackward0", fill)
-
-
 def _inverted(transform: Callable, generator: Generator | None) -> Callable:
     """Return what fills an array with a transform of uniform numbers of 53 bits."""
 
@@ -210,8 +174,6 @@ METHODS = {
     "bernoulli_": bernoulli_,
     "cauchy_": cauchy_,
     "exponential_": exponential_,
-    "geometric_": geometric_,
-    "log_normal_": log_normal_,
     "multinomial": multinomial,
     "normal_": normal_,
     "random_": random_,

@@ -1,8 +1,7 @@
-"""Reductions of what several indices name (scatter_reduce, index_reduce), put, and *_scatter."""
+"""Reductions of what several indices name: scatter_reduce."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,16 +12,11 @@ from convcore._tensor import Tensor, contiguous_format, wrap
 from convcore._tensor.dtypes import INEXACT
 from convcore.autograd.grad_mode import mode
 from convcore.autograd.node import record
-from convcore.autograd.views import own
-from convcore.engine.integers import as_int
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.errstate import ignore_errstate
 from convcore.functions._support.in_place import in_place_methods
 from convcore.functions.arithmetic import div, mul
-from convcore.functions.broadcast import expand, fitted
-from convcore.functions.convert import clone, contiguous, copied, store
-from convcore.functions.index_along import _vector, other_shape
-from convcore.functions.indexing import index_put
+from convcore.functions.convert import copied
 from convcore.functions.masked import masked_fill
 from convcore.functions.piecewise import masked, where
 from convcore.functions.scatter import (
@@ -34,19 +28,9 @@ from convcore.functions.scatter import (
     scatter,
     scatter_add,
 )
-from convcore.functions.shape import reshape, wrap_dim
-from convcore.functions.slicing import diagonal, select, slice_of
-from convcore.functions.strided import as_strided
+from convcore.functions.slicing import slice_of
 
-__all__ = [
-    "as_strided_scatter",
-    "diagonal_scatter",
-    "index_reduce",
-    "put",
-    "scatter_reduce",
-    "select_scatter",
-    "slice_scatter",
-]
+__all__ = ["scatter_reduce"]
 
 _UFUNCS: dict[str, Any] = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
@@ -192,132 +176,7 @@ def _product_slopes(
     return own, where(single, gather(mul(grad, rest), axis, index), sent)
 
 
-@names_arguments
-def index_reduce(
-    input: Tensor,
-    dim: int,
-    index: Tensor,
-    source: Tensor,
-    reduce: str,
-    *,
-    include_self: bool = True,
-) -> Tensor:
-    """Return a copy where source[i] joins place index[i] of an axis by a product, mean, maximum ...
-
-    Parameters
-    ----------
-    input : Tensor
-    dim : int
-    index : vector of int64 or int32
-    source : Tensor of input's dtype, and shape apart from ``dim``
-    reduce : 'prod', 'mean', 'amax' or 'amin'
-    include_self : bool
-        Whether the elements of ``input`` take part.
-    """
-    check_arguments("index_reduce", input=input, index=index, source=source)
-    if reduce not in ("prod", "mean", "amax", "amin"):
-        raise RuntimeError(
-            "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
-            f"{reduce}."
-        )
-    index = _vector("index_reduce", index)
-    axis = wrap_dim(dim, input._array.ndim)
-    if source._array.ndim != input._array.ndim:
-        raise other_shape(input._array, source._array)
-    sizes = [-1 if one == axis else 1 for one in range(source._array.ndim)]
-    places = expand(reshape(index, sizes), source._array.shape) if sizes else reshape(index, ())
-    return scatter_reduce(input, axis, places, source, reduce, include_self=include_self)
-
-
-def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Return a copy with other values at indices into the flattened tensor.
-
-    Parameters
-    ----------
-    input : Tensor
-    index : Tensor of int64
-    source : Tensor of input's dtype with as many elements
-    accumulate : bool
-        Add the values instead.
-    """
-    check_arguments("put", input=input, index=index, source=source)
-    if index._array.size != source._array.size:
-        raise IndexError(
-            "put_(): Expected source and index to have the same number of elements, but got "
-            f"source.numel() = {source._array.size}, index.numel() = {index._array.size}"
-        )
-    flat = (reshape(index, -1),)
-    values = index_put(reshape(input, -1), flat, reshape(source, -1), accumulate)
-    return own(reshape(values, input._array.shape))
-
-
 # A part of a copy replaced
 
 
-def _replaced(name: str, x: Tensor, src: Tensor, part: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return a copy of ``x`` in which the view that ``part`` makes is ``src``."""
-    array = copied(x._array, x._array.dtype, contiguous_format)
-    place = part(wrap(array))._array
-    if place.shape != src._array.shape:
-        raise RuntimeError(
-            "expected src to have a size equal to the slice of self. "
-            f"src size = {list(src._array.shape)}, slice size = {list(place.shape)}"
-        )
-    store(place, src._array)
-    out = wrap(array)
-
-    def backward(needs: tuple[bool, ...], grad: Tensor) -> tuple:
-        nothing = wrap(np.zeros(place.shape, grad._array.dtype))
-        rest = _replaced(name, grad, nothing, part) if needs[0] else None
-        return rest, clone(part(grad)) if needs[1] else None
-
-    record(name, (x, src), out, fitted(backward, x, src))
-    return out
-
-
-@names_arguments
-def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """Return a copy in which `select` of an axis and an index gives ``src``."""
-    check_arguments("select_scatter", input=input, src=src)
-    return _replaced("SelectScatterBackward0", input, src, lambda x: select(x, dim, index))
-
-
-@names_arguments
-def slice_scatter(
-    input: Tensor,
-    src: Tensor,
-    dim: int = 0,
-    start: int | None = None,
-    end: int | None = None,
-    step: int = 1,
-) -> Tensor:
-    """Return a copy in which the slice start:end:step of an axis is ``src``."""
-    check_arguments("slice_scatter", input=input, src=src)
-    axis = wrap_dim(dim, input._array.ndim)
-    first, last, _ = slice(start, end).indices(input._array.shape[axis])
-    part = lambda x: slice_of(x, axis, first, max(first, last), as_int(step))  # noqa: E731
-    return _replaced("SliceScatterBackward0", input, src, part)
-
-
-@names_arguments
-def diagonal_scatter(
-    input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
-) -> Tensor:
-    """Return a copy in which `diagonal` of the other arguments gives ``src``."""
-    check_arguments("diagonal_scatter", input=input, src=src)
-    part = lambda x: diagonal(x, offset, dim1, dim2)  # noqa: E731
-    return _replaced("DiagonalScatterBackward0", input, src, part)
-
-
-@names_arguments
-def as_strided_scatter(
-    input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
-) -> Tensor:
-    """Return a contiguous copy in which `as_strided` of the other arguments gives ``src``."""
-    check_arguments("as_strided_scatter", input=input, src=src)
-    # Of a gradient too, which may lie in another way.
-    part = lambda x: as_strided(contiguous(x), size, stride, storage_offset)  # noqa: E731
-    return _replaced("AsStridedScatterBackward0", input, src, part)
-
-
-METHODS = {**in_place_methods(index_reduce, put, scatter_reduce)}
+METHODS = {**in_place_methods(scatter_reduce)}

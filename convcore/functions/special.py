@@ -1,4 +1,4 @@
-"""Logarithms exact at their edges, logit, and functions of the error function and its inverse."""
+"""Logarithms exact at their edges, logit, erfc, and the inverse of erf."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from convcore.functions.elementwise import _as_float, _of_input, exp, sigmoid, s
 from convcore.functions.in_float32 import in_float32, widened
 from convcore.functions.piecewise import clamp, masked, where
 
-__all__ = ["erfc", "erfinv", "i0", "logaddexp", "logit", "xlogy"]
+__all__ = ["erfc", "erfinv", "logaddexp", "logit", "xlogy"]
 
 
 @in_float32
@@ -147,11 +147,4 @@ def _logit_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor) -> Tensor:
     return mul(slope, wrap(np.where(outside, math.nan, 1).astype(x._array.dtype)))
 
 
-def i0(input: Tensor) -> Tensor:
-    """Return the modified Bessel function of the first kind and order 0 of each element."""
-    from convcore.functions import special_room  # few programs need what it has
-
-    return special_room.i0(input)
-
-
-METHODS = {**in_place_methods(erfc, erfinv, i0, logit, xlogy)}
+METHODS = in_place_methods(erfc, erfinv, logit, xlogy)

@@ -18,7 +18,7 @@ from convcore.functions.joining import cat, stack
 from convcore.functions.shape import wrap_dim
 from convcore.functions.slicing import along, slice_of
 
-__all__ = ["chunk", "dsplit", "hsplit", "split", "tensor_split", "unbind", "vsplit"]
+__all__ = ["chunk", "split", "tensor_split", "unbind"]
 
 
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -208,44 +208,6 @@ def _check_number(name: str, number: int, length: int) -> None:
 def _sliced(x: Tensor, axis: int, part: slice) -> Tensor:
     start, stop, _ = part.indices(x._array.shape[axis])
     return slice_of(x, axis, start, max(start, stop))
-
-
-@names_arguments
-def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Cut a tensor along the second axis, a vector along its only one."""
-    return _split_evenly("hsplit", input, indices_or_sections, 1, least=1)
-
-
-@names_arguments
-def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Cut a tensor along the first axis."""
-    return _split_evenly("vsplit", input, indices_or_sections, 0, least=2)
-
-
-@names_arguments
-def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Cut a tensor along the third axis."""
-    return _split_evenly("dsplit", input, indices_or_sections, 2, least=3)
-
-
-def _split_evenly(
-    function: str, x: Tensor, where: Any, axis: int, least: int
-) -> tuple[Tensor, ...]:
-    """Cut a tensor of at least so many axes into pieces of one size, or at places."""
-    check_tensor(function, x)
-    shape = x._array.shape
-    if len(shape) < least:
-        raise RuntimeError(
-            f"torch.{function} requires a tensor with at least {least} dimension, but got a tensor "
-            f"with {len(shape)} dimensions!"
-        )
-    axis = min(axis, len(shape) - 1)
-    if isinstance(where, int) and (where <= 0 or shape[axis] % where):
-        raise RuntimeError(
-            f"torch.{function} attempted to split along dimension {axis}, but the size of the "
-            f"dimension {shape[axis]} is not divisible by the split_size {where}!"
-        )
-    return tensor_split(x, where, axis)
 
 
 @names_arguments

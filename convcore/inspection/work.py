@@ -19,10 +19,9 @@ COUNTED = (*_CONVOLUTIONS, *_TRANSPOSED, *_RECURRENT, nn.Linear, nn.MultiheadAtt
 # Functions of products, which are not counted where a forward calls them itself.
 PRODUCTS = frozenset(
     (
-        *("conv1d", "conv2d", "conv3d", "conv_tbc", "linear", "bilinear", "einsum", "tensordot"),
+        *("conv1d", "conv2d", "conv3d", "linear", "einsum", "tensordot"),
         *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cdist"),
-        *("matmul", "mm", "bmm", "mv", "dot", "inner", "vdot", "chain_matmul", "multi_dot"),
-        *("addmm", "addbmm", "addmv", "baddbmm", "matrix_power"),
+        *("matmul", "mm", "bmm", "mv", "dot", "addmm", "baddbmm"),
         *("scaled_dot_product_attention", "multi_head_attention_forward"),
     )
 )

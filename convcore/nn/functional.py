@@ -6,7 +6,6 @@ They are defined in `convcore.functions`, a family a file.
 from convcore._errors import names as _names
 from convcore.functions.activation import *  # noqa: F403
 from convcore.functions.attention import *  # noqa: F403
-from convcore.functions.bilinear import *  # noqa: F403
 from convcore.functions.conv import *  # noqa: F403
 from convcore.functions.conv_activation import *  # noqa: F403
 from convcore.functions.cross_entropy import *  # noqa: F403
@@ -14,7 +13,6 @@ from convcore.functions.ctc_loss import *  # noqa: F403
 from convcore.functions.distance import cosine_similarity as cosine_similarity
 from convcore.functions.distance import normalize as normalize
 from convcore.functions.distance import pairwise_distance as pairwise_distance
-from convcore.functions.distance import pdist as pdist
 from convcore.functions.dropout import *  # noqa: F403
 from convcore.functions.elementwise import sigmoid as sigmoid
 from convcore.functions.elementwise import tanh as tanh
@@ -25,7 +23,6 @@ from convcore.functions.layer_norm import *  # noqa: F403
 from convcore.functions.likelihood_loss import *  # noqa: F403
 from convcore.functions.local_response import *  # noqa: F403
 from convcore.functions.loss import *  # noqa: F403
-from convcore.functions.lp_pooling import *  # noqa: F403
 from convcore.functions.margin_loss import *  # noqa: F403
 from convcore.functions.matmul import linear as linear
 from convcore.functions.max_unpooling import *  # noqa: F403

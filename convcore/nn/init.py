@@ -5,7 +5,6 @@ Random ones take a ``generator``; the default is the one that `convcore.manual_s
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from collections.abc import Callable
@@ -18,33 +17,21 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.views import check_writable
 from convcore.functions._support.arguments import number
-from convcore.random import fill_normal, fill_uniform, randperm
+from convcore.random import fill_normal, fill_uniform
 
 __all__ = [
     "calculate_gain",
-    "constant",
     "constant_",
-    "dirac",
     "dirac_",
-    "eye",
     "eye_",
-    "kaiming_normal",
     "kaiming_normal_",
-    "kaiming_uniform",
     "kaiming_uniform_",
-    "normal",
     "normal_",
     "ones_",
-    "orthogonal",
     "orthogonal_",
-    "sparse",
-    "sparse_",
     "trunc_normal_",
-    "uniform",
     "uniform_",
-    "xavier_normal",
     "xavier_normal_",
-    "xavier_uniform",
     "xavier_uniform_",
     "zeros_",
 ]
@@ -405,69 +392,4 @@ def orthonormal(matrix: Tensor) -> Tensor:
     return wrap(found)
 
 
-@names_arguments
-@no_grad()
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Fill a matrix from N(0, std**2), with zeros at random places; return it.
-
-    Parameters
-    ----------
-    tensor : Tensor with two axes
-    sparsity : float
-        The share of each column that is zero, rounded up.
-
-    Raises
-    ------
-    ValueError
-        The tensor does not have two axes.
-
-    References
-    ----------
-    J. Martens, "Deep learning via Hessian-free optimization", ICML 2010.
-    """
-    if tensor.dim() != 2:
-        raise ValueError("Only tensors with 2 dimensions are supported")
-    rows, columns = tensor.shape
-    zeros = number("sparse_", "sparsity", sparsity) * rows
-    if not math.isfinite(zeros):
-        raise ValueError(f"sparse_(): argument 'sparsity' must be finite, got {sparsity}")
-    zeros = math.ceil(zeros)
-    normal_(tensor, 0, std, generator)
-    for column in range(columns):
-        tensor._array[randperm(rows)._array[:zeros], column] = 0
-    return tensor
-
-
 # Deprecated names
-
-
-def _deprecated(function: Callable) -> Callable:
-    """Return ``function`` under its deprecated name, without the underscore, with a warning."""
-    new = function.__name__
-    old = new[:-1]
-
-    @functools.wraps(function)
-    def renamed(*args: Any, **kwargs: Any) -> Tensor:
-        warnings.warn(
-            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.",
-            FutureWarning,
-            stacklevel=2,
-        )
-        return function(*args, **kwargs)
-
-    renamed.__name__ = renamed.__qualname__ = old
-    renamed.__doc__ = f"Call `{new}`, the current name, with a FutureWarning."
-    return renamed
-
-
-constant = _deprecated(constant_)
-dirac = _deprecated(dirac_)
-eye = _deprecated(eye_)
-kaiming_normal = _deprecated(kaiming_normal_)
-kaiming_uniform = _deprecated(kaiming_uniform_)
-normal = _deprecated(normal_)
-orthogonal = _deprecated(orthogonal_)
-sparse = _deprecated(sparse_)
-uniform = _deprecated(uniform_)
-xavier_normal = _deprecated(xavier_normal_)
-xavier_uniform = _deprecated(xavier_uniform_)

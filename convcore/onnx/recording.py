@@ -43,7 +43,7 @@ _FACTS = frozenset(
     (
         *("size", "dim", "ndimension", "numel", "nelement", "stride", "storage_offset", "type"),
         *("element_size", "is_floating_point", "is_complex", "is_signed", "is_contiguous"),
-        *("is_same_size", "get_device", "__len__", "requires_grad_", "data_ptr", "__repr__"),
+        *("get_device", "__len__", "requires_grad_", "data_ptr", "__repr__"),
     )
 )
 # Python's operators that are calls of functions under other names.

@@ -13,7 +13,7 @@ _READERS = frozenset(
         *("__bool__", "__int__", "__float__", "__index__", "__complex__", "__contains__"),
         *("__array__", "__format__", "item", "tolist", "numpy", "equal", "allclose", "is_nonzero"),
         *("nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount"),
-        *("histc", "histogram", "combinations"),
+        "histc",
     )
 )
 _CHOOSE = "torch.where(condition, a, b) chooses by values within the graph"
@@ -30,15 +30,10 @@ _ADVICE = {
     "unique": "find the different values outside of the net",
     "cumprod": "where all are positive: x.log().cumsum(dim).exp()",
     **dict.fromkeys(
-        ("cummax", "cummin"), "F.max_pool1d of what is padded in front gives a running maximum"
-    ),
-    **dict.fromkeys(
-        ("matrix_exp", "inverse", "inv", "solve", "svd", "qr", "cholesky", "eigh", "det"),
+        ("inverse", "inv", "solve", "svd", "qr", "cholesky", "eigh", "det"),
         "ONNX has no linear algebra beside products: compute it outside of the net",
     ),
-    **dict.fromkeys(
-        ("quantile", "nanquantile", "nanmedian"), "x.sort(dim)[0] and a number read quantiles"
-    ),
+    "quantile": "x.sort(dim)[0] and a number read quantiles",
     **dict.fromkeys(("multinomial", "randint", "poisson"), "draw outside, and give it to forward"),
     "searchsorted": "(values.unsqueeze(-1) > boundaries).sum(-1)",
     "bucketize": "(values.unsqueeze(-1) > boundaries).sum(-1)",

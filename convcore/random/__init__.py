@@ -2,7 +2,7 @@
 
 generator.py has the Mersenne Twister, its state and its raw draws; fill.py distributions written
 into arrays, which all else is made of; tensors.py new random tensors; sampling.py permutations,
-multinomial and Bernoulli draws; rejection.py gamma, Poisson and binomial numbers.
+multinomial and Bernoulli draws; rejection.py gamma and Poisson numbers.
 
 PyTorch is followed draw by draw.  Words, integers, permutations and uniform numbers are equal;
 normal numbers are equal up to the last digits of log, cos and sin.  Bernoulli trials with one
@@ -16,7 +16,6 @@ from convcore._tensor import complete as _complete
 from convcore.random import generator, rejection, sampling, tensors
 from convcore.random.fill import count_of as count_of
 from convcore.random.fill import fill_bernoulli as fill_bernoulli
-from convcore.random.fill import fill_log_normal as fill_log_normal
 from convcore.random.fill import fill_normal as fill_normal
 from convcore.random.fill import fill_random as fill_random
 from convcore.random.fill import fill_uniform as fill_uniform

@@ -141,15 +141,6 @@ def _scaled(drawn: np.ndarray, scale: float, shift: float, dtype: np.dtype) -> n
     return out
 
 
-def fill_log_normal(
-    array: np.ndarray, mean: float, std: float, generator: Generator | None = None
-) -> None:
-    """Write exponentials of normal numbers of that mean and standard deviation."""
-    source = resolve(generator)
-    draw = lambda count: np.exp(source._normals(count) * std + mean)  # noqa: E731
-    _fill(array, source, draw, in_blocks=False)
-
-
 def fill_random(
     array: np.ndarray, low: int = 0, high: int | None = None, generator: Generator | None = None
 ) -> None:

@@ -1,4 +1,4 @@
-"""Gamma, Poisson and binomial numbers, drawn one by one until one is accepted.
+"""Gamma and Poisson numbers, drawn one by one until one is accepted.
 
 References
 ----------
@@ -6,26 +6,22 @@ G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables", 
 2000.
 W. Hormann, "The transformed rejection method for generating Poisson random variables", Insurance:
 Mathematics and Economics 12(1), 1993, algorithm PTRS.
-W. Hormann, "The generation of binomial random variates", J. Stat. Comput. Simul. 46, 1993,
-algorithm BTRS.
-L. Devroye, "Non-Uniform Random Variate Generation", 1986, chapter X.4: binomials as sums of waits.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor import Tensor, wrap
 from convcore._tensor.creation.arguments import check_tensor
 from convcore.engine.runtime.errstate import quiet
 from convcore.random.fill import check_floating
 from convcore.random.generator import Generator, resolve
 
-__all__ = ["binomial", "poisson"]
+__all__ = ["poisson"]
 
 
 class _Draws:
@@ -141,78 +137,3 @@ def _poisson_by_rejection(draws: _Draws, mean: float) -> float:
 
 def _log(x: float) -> float:
     return math.log(x) if x > 0 else -math.inf
-
-
-def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """Draw numbers of successes in ``count`` trials of probability ``prob``.
-
-    Parameters
-    ----------
-    count, prob : Tensors of one floating-point dtype that broadcast
-    """
-    check_tensor("binomial", "count", count)
-    check_tensor("binomial", "prob", prob)
-    check_floating("binomial_cpu", count._array)
-    for name, one in (("count", count), ("prob", prob)):
-        if one._array.dtype.kind == "c":
-            kind = scalar_name(one._array.dtype)
-            raise ValueError(
-                f"binomial only supports floating-point dtypes for {name}, got: {kind}"
-            )
-    arrays: Any = count._array, prob._array
-    return wrap(draw_each(_binomial_number, generator, count._array.dtype, *arrays))
-
-
-def _binomial_number(draws: _Draws, count: float, prob: float) -> float:
-    if math.isnan(count) or math.isnan(prob):
-        return math.nan
-    if count <= 0 or prob <= 0:
-        return 0
-    if prob >= 1 or math.isinf(count):
-        return count
-    if prob > 0.5:
-        return count - _binomial_number(draws, count, 1 - prob)
-    draw = _binomial_by_rejection if count * prob >= 10 else _binomial_by_waits
-    return draw(draws, count, prob)
-
-
-def _binomial_by_waits(draws: _Draws, count: float, prob: float) -> float:
-    """Count the geometric waits for a success that fit into the trials."""
-    total, waits, per_trial = 0.0, -1, math.log1p(-prob)
-    while total <= count:
-        total += math.ceil(_log(draws.uniform()) / per_trial)
-        waits += 1
-    return waits
-
-
-def _binomial_by_rejection(draws: _Draws, count: float, prob: float) -> float:
-    deviation = math.sqrt(count * prob * (1 - prob))
-    b = 1.15 + 2.53 * deviation
-    a = -0.0873 + 0.0248 * b + 0.01 * prob
-    c, v_r, odds = count * prob + 0.5, 0.92 - 4.2 / b, prob / (1 - prob)
-    alpha, m = (2.83 + 5.1 / b) * deviation, math.floor((count + 1) * prob)
-    while True:
-        u, v = draws.uniform() - 0.5, draws.uniform()
-        us = 0.5 - abs(u)
-        k = math.floor((2 * a / us + b) * u + c)
-        if us >= 0.07 and v <= v_r:
-            return k
-        if not 0 <= k <= count:
-            continue
-        bound = (
-            (m + 0.5) * math.log((m + 1) / (odds * (count - m + 1)))
-            + (count + 1) * math.log((count - m + 1) / (count - k + 1))
-            + (k + 0.5) * math.log(odds * (count - k + 1) / (k + 1))
-            + (_stirling(m) + _stirling(count - m) - _stirling(k) - _stirling(count - k))
-        )
-        if _log(v * alpha / (a / (us * us) + b)) <= bound:
-            return k
-
-
-def _stirling(k: float) -> float:
-    """Return what Stirling's formula leaves out of log k!, to the fifth order."""
-    if k <= 9:
-        exact = math.lgamma(k + 1) - (k + 0.5) * math.log(k + 1) + (k + 1)
-        return exact - 0.5 * math.log(2 * math.pi)
-    square = (k + 1) ** 2
-    return (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (k + 1)

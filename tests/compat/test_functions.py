@@ -18,26 +18,6 @@ def test_range_includes_its_end_and_rounds_once(torch, bounds):
         assert ours.tolist() == torch.range(*bounds).tolist()
 
 
-@pytest.mark.parametrize("last", [False, True])
-@pytest.mark.parametrize("mode", [0, 1, 2])
-def test_bags_of_embeddings_say_which_index_is_in_which(torch, mode, last):
-    results = []
-    for library, function in ((convcore, _functions.embedding_bag), (torch, torch.embedding_bag)):
-        weight = library.arange(12.0).view(4, 3).requires_grad_()
-        offsets = library.tensor([0, 2, 2, 5] if last else [0, 2, 2])
-        indices = library.tensor([3, 1, 0, 0, 2])
-        out, bags, sizes, _ = function(
-            weight, indices, offsets, mode=mode, include_last_offset=last
-        )
-        assert library is torch or bags.tolist() == [0, 0, 2, 2, 2]
-        out.sum().backward()
-        results.append([out.detach(), weight.grad, *([sizes] if mode else [])])  # for sums unset
-    for ours, theirs in zip(*results, strict=True):
-        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
-    with pytest.raises(ValueError, match="mode must be 0, 1 or 2"):
-        _functions.embedding_bag(convcore.eye(2), indices, offsets, mode=3)
-
-
 def test_copies_of_views_that_are_no_methods(torch):
     for library, functions in ((convcore, door), (torch, torch)):
         x = library.ones(2, dtype=library.complex64)

@@ -86,7 +86,8 @@ def test_densities_and_moments_are_pytorchs(torch, case):
         both(torch, case, lambda d, lib, m=moment: getattr(d, m))
     both(torch, case, lambda d, lib: d.entropy())
     both(torch, case, lambda d, lib: d.log_prob(d.sample((5,))))
-    both(torch, case, lambda d, lib: d.cdf(d.sample((5,))))
+    if case != "Gamma":  # which has none here
+        both(torch, case, lambda d, lib: d.cdf(d.sample((5,))))
     both(torch, case, lambda d, lib: d.icdf(lib.tensor(0.3).double()), 1e-5)
     both(torch, case, lambda d, lib: d.enumerate_support())
     both(torch, case, lambda d, lib: d.enumerate_support(expand=False))

@@ -44,7 +44,6 @@ def test_distance_of_a_vector_to_itself_is_the_length_of_eps():
 def test_distances_of_all_pairs_agree_with_pytorch(torch, rng):
     x, y = rng.normal(size=(3, 4)), rng.normal(size=(2, 5, 4))
     for p in (0.0, 1.0, 2.0, 3.0, float("inf")):
-        agree(torch, lambda m, x, p=p: m.pdist(x.detach(), p), x, rtol=1e-9)
         agree(torch, lambda m, x, y, p=p: m.cdist(x.detach(), y.detach(), p), x, y, rtol=1e-9)
     many = rng.normal(size=(30, 4))
     agree(torch, lambda m, x, y: m.cdist(x.detach(), y.detach()), many, x, rtol=1e-6)
@@ -52,7 +51,6 @@ def test_distances_of_all_pairs_agree_with_pytorch(torch, rng):
     agree(torch, lambda m, x: m.renorm(x, 2, 0, 1.5), x, rtol=1e-6)
     agree(torch, lambda m, x: x.clone().renorm_(1, 1, 2.0), x, rtol=1e-6)
     same_error(torch, lambda m, x: m.cdist(x, x[0]), x)
-    same_error(torch, lambda m, x: m.pdist(x, -1), x)
     whole = np.array([[3, 4], [1, 2]])
     agree(torch, lambda m, x, y: m.cosine_similarity(x, y[:2, :2]), whole, x)
     same_error(torch, lambda m, x: m.cosine_similarity(x, x), whole)
@@ -64,7 +62,6 @@ def test_gradients_of_distances_are_those_of_finite_differences(rng):
         assert gradcheck(lambda x, y, p=p: convcore.cdist(x, y, p), (x, y))
     by_product = "use_mm_for_euclid_dist"
     assert gradcheck(lambda x, y: convcore.cdist(x, y, 2.0, by_product), (x, y))
-    assert gradcheck(convcore.pdist, (x,))
     assert gradcheck(lambda x: convcore.renorm(x, 2, 0, 0.5), (x,))
     same = convcore.ones(2, 2, requires_grad=True)
     convcore.cdist(same, same.detach(), 2.0, by_product).sum().backward()

@@ -1,4 +1,4 @@
-"""Embeddings and bags of them: values, gradients and errors, beside NumPy and PyTorch."""
+"""Embeddings: values, gradients and errors, beside NumPy and PyTorch."""
 
 from __future__ import annotations
 
@@ -96,23 +96,6 @@ def test_max_norm_changes_the_rows_that_are_looked_up(torch, rng, p):
         lambda lib, F, w: F.embedding(lib.tensor([1]), 3),
         lambda lib, F, w: F.embedding(lib.tensor([1]), w, padding_idx=5),
         lambda lib, F, w: F.embedding(lib.tensor([1]), w, padding_idx=-6),
-        lambda lib, F, w: F.embedding_bag(lib.tensor([1]), w),
-        lambda lib, F, w: F.embedding_bag(lib.tensor([1]), w, lib.tensor([[0]])),
-        lambda lib, F, w: F.embedding_bag(lib.tensor([[[1]]]), w),
-        lambda lib, F, w: F.embedding_bag(lib.tensor([[1]]), w[0]),
-        lambda lib, F, w: F.embedding_bag(lib.tensor([[1]]), w, mode="min"),
-        lambda lib, F, w: F.embedding_bag(lib.tensor([[7]]), w),
-        lambda lib, F, w: F.embedding_bag(lib.tensor([[1.0]]), w),
-        lambda lib, F, w: F.embedding_bag(lib.tensor([[1]]), w, padding_idx=9),
-        lambda lib, F, w: F.embedding_bag(lib.tensor([[1]]), w, mode="max", scale_grad_by_freq=1),
-        lambda lib, F, w: F.embedding_bag(lib.tensor([[1]]), w, per_sample_weights=w),
-        lambda lib, F, w: F.embedding_bag(lib.tensor([[1]]), w, per_sample_weights=w[:1, :1]),
-        lambda lib, F, w: F.embedding_bag(
-            lib.tensor([[1]]), w, mode="sum", per_sample_weights=w[:1, :1].double()
-        ),
-        lambda lib, F, w: F.embedding_bag(
-            lib.tensor([1]), w, lib.tensor([]).long(), include_last_offset=True
-        ),
     ],
 )
 def test_errors_are_pytorchs(torch, function, rng):
@@ -129,83 +112,9 @@ def test_a_padding_row_gets_no_gradient_not_even_nan(lib):
     assert weight.grad.tolist() == [[0, 0], [0, 0], [2, 3]]
 
 
-def test_a_matrix_of_bags_has_no_offsets():
-    with pytest.raises(ValueError, match="if input is 2D, then offsets has to be None"):
-        F.embedding_bag(convcore.tensor([[1]]), convcore.ones(5, 3), convcore.tensor([0]))
-
-
-# PyTorch's kernel for float32 sums and means reads the last offset; its others do not.
-@pytest.mark.parametrize("last", [2, 3, 4])
-@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
-def test_the_last_bag_reaches_to_the_end_whatever_the_last_offset_is(mode, last):
-    weight = convcore.arange(10.0).reshape(5, 2).requires_grad_()
-    rows, offsets = convcore.tensor([1, 2, 3, 4]), convcore.tensor([0, 2, last])
-    bags = F.embedding_bag(rows, weight, offsets, mode=mode, include_last_offset=True)
-    reduced = {"sum": [[6, 8], [14, 16]], "mean": [[3, 4], [7, 8]], "max": [[4, 5], [8, 9]]}
-    assert bags.tolist() == reduced[mode]
-    bags[1].sum().backward()
-    shares = {"sum": [1, 1], "mean": [0.5, 0.5], "max": [0, 1]}
-    assert weight.grad[:, 0].tolist() == [0, 0, 0, *shares[mode]]
-
-
-@pytest.mark.parametrize(
-    ("offsets", "message"),
-    [([1], r"offsets\[0\] has to be 0"), ([0, 5], "can not be greater"), ([0, 2, 1], "not fall")],
-)
-def test_offsets_must_go_up_from_zero(offsets, message):
-    with pytest.raises(RuntimeError, match=message):
-        F.embedding_bag(convcore.tensor([1, 2]), convcore.ones(5, 3), convcore.tensor(offsets))
-
-
-@pytest.mark.parametrize("options", [{"mode": "sum"}, {"mode": "max"}, {"padding_idx": 0}])
-def test_a_bag_with_a_row_that_is_not_there_is_refused(torch, options):
-    def called(lib, weight):
-        return lib.nn.functional.embedding_bag(lib.tensor([[1, 5]]), weight, **options)
-
-    same_error(torch, called, np.ones((5, 3), "float32"))
-
-
 def test_sparse_gradients_are_refused():
-    for function in (F.embedding, F.embedding_bag):
-        with pytest.raises(NotImplementedError, match="sparse=True is not supported"):
-            function(convcore.tensor([[1]]), convcore.ones(5, 3), sparse=True)
-
-
-BAGS = [
-    {"input": [[1, 4, 0], [4, 4, 2]]},
-    {"input": [1, 4, 0, 4, 4, 2], "offsets": [0, 2, 2, 5]},
-    {"input": [1, 4, 0, 4, 4, 2], "offsets": [0, 0, 6, 6]},
-    {"input": [1, 4, 0, 4, 4, 2], "offsets": [0, 2, 6], "include_last_offset": True},
-    {"input": [1, 4, 0, 4], "offsets": [0, 2, 3], "include_last_offset": True, "padding_idx": 2},
-    {"input": [1, 4, 0, 4, 4, 2], "offsets": [0, 1, 3], "padding_idx": 4},
-    {"input": [4, 4, 2], "offsets": [0, 2], "padding_idx": -1},
-    {"input": [], "offsets": [0, 0]},
-]
-
-
-@pytest.mark.parametrize("bags", BAGS, ids=str)
-@pytest.mark.parametrize("mode", ["sum", "mean", "max", "weighted", "frequency"])
-def test_bags_agree_with_pytorch(torch, rng, bags, mode):
-    factors = rng.normal(size=np.shape(bags["input"]))
-
-    def function(lib, weight, *factors):
-        options = {"mode": mode}
-        if mode == "weighted":
-            options = {"mode": "sum", "per_sample_weights": factors[0]}
-        elif mode == "frequency":
-            options = {"mode": "mean", "scale_grad_by_freq": True}
-        given = {name: value for name, value in bags.items() if name != "input"}
-        if "offsets" in given:
-            given["offsets"] = lib.tensor(given["offsets"])
-        rows = lib.tensor(bags["input"]).long()
-        return lib.nn.functional.embedding_bag(rows, weight, **given, **options)
-
-    given = (factors,) if mode == "weighted" else ()
-    ours, theirs = (
-        first_order(lib, function, table(rng_of(7)), *given) for lib in (convcore, torch)
-    )
-    for mine, right in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(mine, right, rtol=1e-12, atol=1e-12)
+    with pytest.raises(NotImplementedError, match="sparse=True is not supported"):
+        F.embedding(convcore.tensor([[1]]), convcore.ones(5, 3), sparse=True)
 
 
 def rng_of(seed):
@@ -218,32 +127,6 @@ def first_order(lib, function, *arrays):
     grad = rng_of(3).normal(size=tuple(out.shape))
     out.backward(lib.from_numpy(grad))
     return [out.detach().numpy(), *(leaf.grad.numpy() for leaf in leaves)]
-
-
-def test_bags_are_sums_means_and_maxima(rng):
-    weight = table(rng)
-    parts = [weight[[1, 4]], weight[[0, 4, 4]]]
-    for mode, function in (("sum", np.sum), ("mean", np.mean), ("max", np.max)):
-        out = F.embedding_bag(
-            convcore.tensor([1, 4, 0, 4, 4]),
-            convcore.from_numpy(weight),
-            convcore.tensor([0, 2, 5]),
-            mode=mode,
-        )
-        expected = [function(part, 0) for part in parts] + [np.zeros(3)]
-        np.testing.assert_allclose(out.numpy(), expected, rtol=1e-13)
-
-
-@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
-def test_bags_have_gradients_that_gradcheck_finds(rng, mode):
-    weight = convcore.from_numpy(table(rng)).requires_grad_()
-    offsets = convcore.tensor([0, 2, 2])
-
-    def function(weight):
-        rows = convcore.tensor([1, 4, 0, 4, 3])
-        return F.embedding_bag(rows, weight, offsets, mode=mode).pow(3)
-
-    assert gradcheck(function, (weight,)) and gradgradcheck(function, (weight,))
 
 
 def test_an_empty_gradient_is_zeros():

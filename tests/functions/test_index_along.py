@@ -19,11 +19,6 @@ ALONG: dict[str, Callable] = {
     "index-add": lambda lib, x, v: x.index_add(0, lib.tensor([0, 0, 2]), v),
     "index-add-alpha": lambda lib, x, v: lib.index_add(x, 1, lib.tensor([1]), v[:, :1], alpha=3),
     "index-add-in-place": lambda lib, x, v: (x * 1).index_add_(0, lib.tensor([2, 0, 2]), v),
-    "index-copy": lambda lib, x, v: x.index_copy(0, lib.tensor([2, 0]), v[:2]),
-    "index-copy-in-place": lambda lib, x, v: (x * 1).index_copy_(1, lib.tensor([3]), v[:, :1]),
-    "index-fill": lambda lib, x, v: x.index_fill(1, lib.tensor([0, 2, 0]), 5),
-    "index-fill-tensor": lambda lib, x, v: lib.index_fill(x, 0, lib.tensor([1, 1]), v[0, 0]),
-    "index-fill-in-place": lambda lib, x, v: (x * 1).index_fill_(0, lib.tensor([-1]), 5.0),
     "repeat-interleave": lambda lib, x, v: x.repeat_interleave(2, 0),
     "repeat-interleave-flat": lambda lib, x, v: lib.repeat_interleave(x, 3),
     "repeat-interleave-each": lambda lib, x, v: x.repeat_interleave(lib.tensor([1, 0, 2]), dim=0),
@@ -45,8 +40,6 @@ ALONG_ERRORS: dict[str, Callable] = {
     "index-add-range": lambda lib, x: x.index_add(0, lib.tensor([3]), x[:1]),
     "index-add-dtype": lambda lib, x: x.index_add(0, lib.tensor([0]), x[:1].float()),
     "index-add-shape": lambda lib, x: x.index_add(0, lib.tensor([0]), x[:1, :2]),
-    "index-fill-range": lambda lib, x: x.index_fill(0, lib.tensor([3]), 1),
-    "index-fill-vector": lambda lib, x: x.index_fill(0, lib.tensor([0]), lib.zeros(1)),
     "repeats-count": lambda lib, x: x.repeat_interleave(lib.tensor([1, 2]), 0),
     "repeats-negative": lambda lib, x: x.repeat_interleave(-1),
 }
@@ -62,11 +55,6 @@ def test_along_an_axis_like_torch(torch, rng, seed, name, dtype):
 @pytest.mark.parametrize("name", ALONG_ERRORS)
 def test_along_an_axis_errors_like_torch(torch, name):
     same_error(torch, ALONG_ERRORS[name], np.linspace(-1, 1, 12).reshape(3, 4))
-
-
-def test_index_fill_refuses_complex_numbers_for_real_tensors(lib):
-    with pytest.raises(RuntimeError, match="Converting complex Scalar to non-complex type"):
-        lib.ones(2).index_fill(0, lib.tensor([0]), 1 + 1j)
 
 
 def test_repeats_are_one_axis_of_whole_numbers(torch):
@@ -100,7 +88,7 @@ def test_another_output_size_than_that_of_the_repeats_is_refused(lib, wrong):
 
 
 @pytest.mark.parametrize(("shape", "new"), [((), (1,)), ((1,), ())])
-@pytest.mark.parametrize("name", ["index_add", "index_add_", "index_reduce", "index_reduce_"])
+@pytest.mark.parametrize("name", ["index_add", "index_add_"])
 def test_a_source_without_axes_is_for_a_tensor_without_axes(torch, name, shape, new):
     how = ("prod",) if "reduce" in name else ()
 

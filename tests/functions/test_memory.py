@@ -59,7 +59,6 @@ def test_set_shares_the_memory(torch):
         assert y.set_(x) is y
         y[0] = 9
         assert x[0] == 9
-        assert y.is_set_to(x)
         y.set_(x, 1, (2, 2), (2, 1))
         assert y.tolist() == [[1, 2], [3, 4]]
         y.set_(x.untyped_storage(), 2, (2,))
@@ -81,15 +80,6 @@ def test_views_have_the_storage_of_their_base(torch):
         assert repr(x.layout) == "torch.strided"
 
 
-def test_elements_change_by_functions_of_python(torch):
-    for m in (convcore, torch):
-        x, y = m.tensor([1.0, 2.0]), m.tensor([3.0, 5.0])
-        assert x.apply_(lambda a: a * 2).tolist() == [2, 4]
-        assert x.map_(y, lambda a, b: a + b).tolist() == [5, 9]
-        assert x.map2_(y, y, lambda a, b, c: a - b - c).tolist() == [-1, -1]
-    same_error(torch, lambda m, x: x.apply_(abs), np.ones(1))
-
-
 def test_a_filled_diagonal_agrees_with_pytorch(torch, rng):
     x = rng.normal(size=(5, 2))
     agree(torch, lambda m, x: x.clone().fill_diagonal_(2), x)
@@ -100,11 +90,9 @@ def test_a_filled_diagonal_agrees_with_pytorch(torch, rng):
 
 def test_copies_and_pieces_by_other_names_agree_with_pytorch(torch, rng):
     x = rng.normal(size=(4, 3))
-    agree(torch, lambda m, x: x.narrow_copy(0, 1, 2), x)
     agree(torch, lambda m, x: x.split_with_sizes([1, 3]), x)
     agree(torch, lambda m, x: x.new(2, 3).shape, x)
     agree(torch, lambda m, x: x.new([1, 2]), x)
-    agree(torch, lambda m, x: x.new_empty_strided((2, 3), (1, 2)).stride(), x)
 
 
 def test_a_tensor_becomes_one_of_a_subclass():
@@ -160,29 +148,7 @@ def test_answers_about_other_devices_and_layouts():
 
 def test_strides_may_be_chosen(torch):
     for m in (convcore, torch):
-        x = m.empty_strided((2, 3), (1, 2), dtype=m.float64)
-        assert (x.stride(), x.dtype) == ((1, 2), m.float64)
-        assert m.empty_strided((2, 0), (1, 2)).shape == (2, 0)
         assert m.arange(6).as_strided_((2, 2), (3, 1)).tolist() == [[0, 1], [3, 4]]
-
-
-def test_an_order_in_memory_may_be_chosen(torch):
-    for m in (convcore, torch):
-        assert m.empty_permuted((2, 3, 5), (1, 0, 2)).stride() == (5, 10, 1)
-        with pytest.raises(RuntimeError, match="physical_layout"):
-            m.empty_permuted((2, 3), (0,))
-        with pytest.raises(RuntimeError, match="must match dimensionality of strides"):
-            m.empty_strided((2,), ())
-
-
-@pytest.mark.parametrize("shared", [True, False])
-def test_a_file_is_mapped(tmp_path, shared):
-    path = tmp_path / "numbers"
-    np.arange(4, dtype=np.int16).tofile(path)
-    x = convcore.from_file(str(path), shared=shared, size=3, dtype=convcore.int16)
-    assert x.tolist() == [0, 1, 2]
-    x += 5
-    assert np.fromfile(path, np.int16).tolist() == ([5, 6, 7, 3] if shared else [0, 1, 2, 3])
 
 
 @pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
@@ -190,28 +156,6 @@ def test_a_storage_of_another_dtype_is_refused(torch):
     for m in (convcore, torch):
         with pytest.raises(RuntimeError, match=r"Expected a Storage of type .* got type Float"):
             m.zeros(2, dtype=m.int16).set_(m.ones(2).storage())
-
-
-def test_map_in_place_does_not_grow(torch):
-    for lib in (convcore, torch):
-        with pytest.raises(RuntimeError, match="expand"):
-            lib.ones(1).map_(lib.ones(2, 2), lambda a, b: b)
-
-
-@pytest.mark.parametrize(
-    "split",
-    [
-        lambda x: x.unsafe_split(2),
-        lambda x: x.unsafe_split_with_sizes([1, 3]),
-        lambda x: x.unsafe_chunk(2),
-    ],
-)
-def test_parts_that_are_no_views_may_be_changed(torch, rng, split):
-    def changed(lib, x):
-        first, second = split(x.clone())
-        return first.mul_(2), second.exp_()
-
-    agree(torch, changed, rng.normal(size=4))
 
 
 def test_a_memory_format_is_one(lib):

@@ -133,18 +133,6 @@ def test_gradients_are_those_of_finite_differences(rng, function):
     assert gradgradcheck(function, (x,))
 
 
-def test_indices_of_a_shape_agree_with_pytorch(torch):
-    flat = np.array([[0, 5], [23, 7]])
-    agree(torch, lambda m, n: m.unravel_index(n, (2, 3, 4)), flat)
-    agree(torch, lambda m, n: m.unravel_index(n, 24), flat)
-    found = convcore.unravel_index(convcore.from_numpy(flat), (4, 6))
-    expected = np.unravel_index(flat, (4, 6))
-    assert [one.tolist() for one in found] == [one.tolist() for one in expected]
-    for wrong in ((convcore.ones(1), (2,)), (found[0], convcore.ones(1)), (found[0], (2, 0.5))):
-        with pytest.raises(TypeError, match=r"expected '(indices|shape)'"):
-            convcore.unravel_index(*wrong)
-
-
 @pytest.mark.parametrize("weights", [None, [1.0, 2.0]])
 def test_counts_that_no_memory_holds_are_refused(weights):
     """NumPy's bincount would write before its result."""

@@ -15,14 +15,10 @@ import convcore
         lambda x: x.uniform_(-1, 3),
         lambda x: x.normal_(2, 3),
         lambda x: x.random_(10),
-        lambda x: x.cauchy_(1, 0.5),
-        lambda x: x.geometric_(0.3),
         lambda x: x.random_(-5, 5),
         lambda x: x.bernoulli_(x.detach().clone().fill_(0.3)),
         lambda x: x.exponential_(2),
-        lambda x: x.cauchy_(1, 2),
-        lambda x: x.geometric_(0.3),
-        lambda x: x.log_normal_(0.5, 0.25),
+        lambda x: x.cauchy_(1, 0.5),
     ],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -42,37 +38,15 @@ def test_sampling_in_place_follows_its_distribution():
     assert abs(x.exponential_(2.0, generator=generator).mean().item() - 0.5) < 0.02
     assert abs(x.std().item() - 0.5) < 0.03
     assert x.min() >= 0
+    assert abs(x.cauchy_(3.0, generator=generator).median().item() - 3) < 0.05
     assert abs(x.bernoulli_(0.3, generator=generator).mean().item() - 0.3) < 0.02
     with pytest.raises(RuntimeError, match="lambda > 0"):
         x.exponential_(0.0)
 
 
 def test_bad_parameters_and_dtypes_are_refused_with_pytorchs_words(torch):
-    for call in (
-        lambda m: m.zeros(2).cauchy_(0, -1),
-        lambda m: m.zeros(2).geometric_(2),
-        lambda m: m.zeros(2).log_normal_(0, -1),
-        lambda m: m.zeros(2).long().exponential_(),
-        lambda m: m.zeros(2).long().log_normal_(),
-    ):
-        same_error(torch, call)
-
-
-def test_medians_of_new_distributions():
-    convcore.manual_seed(1)
-    x = convcore.empty(20_001, dtype=convcore.float64)
-    assert abs(x.cauchy_(3.0).median().item() - 3) < 0.05
-    assert abs(x.geometric_(0.25).mean().item() - 4) < 0.1
-    assert abs(x.log_normal_(0.5, 0.3).log().mean().item() - 0.5) < 0.01
-
-
-def test_log_normal_numbers_follow_memory():
-    found = []
-    for shape in ((4, 5), (5, 4)):
-        convcore.manual_seed(1)
-        found.append(convcore.empty(shape))
-        (found[-1] if shape[0] == 4 else found[-1].t()).log_normal_()
-    assert convcore.equal(found[0].reshape(-1), found[1].reshape(-1))
+    same_error(torch, lambda m: m.zeros(2).long().exponential_())
+    same_error(torch, lambda m: m.zeros(2).cauchy_(0, -1))
 
 
 def test_sampling_in_place_cuts_the_gradient():
@@ -85,16 +59,3 @@ def test_sampling_in_place_cuts_the_gradient():
     assert x.grad.tolist() == [0, 0, 0]
     with pytest.raises(RuntimeError, match="leaf"):
         x.normal_()
-
-
-def test_cauchy_and_geometric_numbers_follow_their_distributions():
-    generator = convcore.Generator().manual_seed(1)
-    x = convcore.empty(20_000, dtype=convcore.float64).cauchy_(2.0, generator=generator)
-    assert abs(x.median().item() - 2) < 0.1
-    trials = x.geometric_(0.25, generator=generator)
-    assert abs(trials.mean().item() - 4) < 0.1
-    assert trials.min() == 1 and trials.equal(trials.round())
-    with pytest.raises(RuntimeError, match="expects sigma"):
-        x.cauchy_(0, 0)
-    with pytest.raises(RuntimeError, match="expects p to be in"):
-        x.geometric_(1)

@@ -1,4 +1,4 @@
-"""scatter_reduce, index_reduce, put and *_scatter beside PyTorch's and by loops."""
+"""scatter_reduce beside PyTorch's and by a loop."""
 
 from __future__ import annotations
 
@@ -47,39 +47,9 @@ def first_gradients(m, call, x, index, src):
     return x.grad.tolist() + src.grad.tolist()
 
 
-@pytest.mark.filterwarnings("ignore:index_reduce")
-@pytest.mark.parametrize("reduce", REDUCTIONS[1:])
-@pytest.mark.parametrize("include", [False, True])
-def test_index_reduce_agrees_with_pytorch(torch, rng, reduce, include):
-    x, source, index = rng.normal(size=(3, 4)), rng.normal(size=(5, 4)), np.array([0, 2, 0, 0, 2])
-    agree(
-        torch,
-        lambda m, x, i, s: x.index_reduce(0, i, s, reduce, include_self=include),
-        *(x, index, source),
-    )
-    agree(torch, lambda m, x, i, s: x.clone().index_reduce_(0, i, s, reduce), x, index, source)
-
-
-def test_put_agrees_with_pytorch(torch, rng):
-    x, index, source = rng.normal(size=(3, 4)), np.array([[1, -1]]), rng.normal(size=(1, 2))
-    for accumulate in (False, True):
-        agree(torch, lambda m, x, i, s, a=accumulate: x.put(i, s, a), x, index, source)
-        agree(torch, lambda m, x, i, s, a=accumulate: x.clone().put_(i, s, a), x, index, source)
-    same_error(torch, lambda m, x, i: x.put(i, m.zeros(1).double()), x, index)
-
-
-def test_parts_replaced_agree_with_pytorch(torch, rng):
+def test_an_unknown_reduction_is_refused(torch, rng):
     x = rng.normal(size=(4, 4))
-    agree(torch, lambda m, x, s: m.select_scatter(x, s, 0, -1), x, rng.normal(size=4))
-    agree(torch, lambda m, x, s: x.slice_scatter(s, 1, 1, 4, 2), x, rng.normal(size=(4, 2)))
-    agree(torch, lambda m, x, s: x.slice_scatter(s, start=-2), x, rng.normal(size=(2, 4)))
-    agree(torch, lambda m, x, s: x.diagonal_scatter(s, 1), x, rng.normal(size=3))
-    strided = lambda m, x, s: m.as_strided_scatter(x.detach(), s.detach(), (2, 2), (1, 4), 1)  # noqa: E731
-    agree(torch, strided, x, x[:2, :2].copy())
-    same_error(torch, lambda m, x: m.select_scatter(x, x, 0, 0), x)
     same_error(torch, lambda m, x: x.scatter_reduce(0, m.zeros(4, 4).long(), x, "mul"), x)
-    with pytest.raises(TypeError, match=r"argument 'source' .*must be Tensor, not list"):
-        convcore.ones(3).index_reduce(0, convcore.tensor([0]), [1.0], "mean")
 
 
 def test_values_are_those_of_a_loop(rng):
@@ -90,9 +60,6 @@ def test_values_are_those_of_a_loop(rng):
     start = convcore.full((3,), -np.inf, dtype=convcore.float64)
     found = start.scatter_reduce(0, convcore.from_numpy(index), convcore.from_numpy(src), "amax")
     assert found.tolist() == expected.tolist()
-    x = convcore.zeros(2, 2)
-    assert x.select_scatter(convcore.ones(2), 1, 0).tolist() == [[1, 0], [1, 0]]
-    assert x.tolist() == [[0, 0], [0, 0]]
 
 
 def test_gradients_are_those_of_finite_differences(rng):
@@ -100,9 +67,6 @@ def test_gradients_are_those_of_finite_differences(rng):
     index = convcore.from_numpy(rng.integers(0, 3, (3, 4)))
     for reduce in REDUCTIONS:
         assert gradcheck(lambda x, s, r=reduce: x.scatter_reduce(0, index, s, r), (x, src))
-    assert gradcheck(lambda x, s: x.slice_scatter(s[:, :2], 1, 0, 4, 2), (x, src))
-    part = src.detach()[:2, :2].clone().requires_grad_()
-    assert gradcheck(lambda x, s: x.as_strided_scatter(s, (2, 2), (1, 4), 1), (x, part))
 
 
 @pytest.mark.parametrize("reduce", ["amax", "amin"])
@@ -127,7 +91,7 @@ def test_a_nan_that_is_taken_gets_the_gradient_as_of_amax(reduce):
     assert own.grad.tolist() + src.grad.tolist() == x.grad.tolist() == [0, 0.5, 0, 0.5]
 
 
-@pytest.mark.parametrize("name", ["scatter_reduce", "index_reduce"])
+@pytest.mark.parametrize("name", ["scatter_reduce"])
 @pytest.mark.parametrize("reduce", ["prod", "mean", "amax", "amin"])
 @pytest.mark.parametrize("include", [False, True])
 def test_bfloat16_is_reduced_as_in_pytorch(torch, name, reduce, include):
@@ -138,13 +102,3 @@ def test_bfloat16_is_reduced_as_in_pytorch(torch, name, reduce, include):
         out = getattr(x, name)(0, lib.tensor([1, 1, 2]), src, reduce, include_self=include)
         found.append(out.tolist())
     assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("weights", [lambda: convcore.ones(1), lambda: convcore.rand(3, 4).t()])
-def test_an_as_strided_scatter_has_gradients_of_any_layout(weights):
-    x, part = convcore.ones(4, 3, requires_grad=True), convcore.ones(2, requires_grad=True)
-    weights = weights().expand(4, 3)
-    out = x.as_strided_scatter(part, (2,), (1,))
-    of_x, of_part = convcore.autograd.grad(out, (x, part), weights)
-    assert of_part.equal(weights[0, :2]) and of_x[0, :2].tolist() == [0, 0]
-    assert of_x.flatten()[2:].equal(weights.flatten()[2:])

@@ -23,9 +23,6 @@ SPLITS: dict[str, Callable] = {
     "tensor-split-tensor": lambda lib, x, v: x.tensor_split(lib.tensor([2, 9])),
     "tensor-split-indices": lambda lib, x, v: x.tensor_split(indices=(1, 3), dim=1),
     "tensor-split-sections": lambda lib, x, v: lib.tensor_split(x, sections=3),
-    "hsplit": lambda lib, x, v: x.hsplit(2),
-    "vsplit": lambda lib, x, v: lib.vsplit(x, [1]),
-    "dsplit": lambda lib, x, v: x[None].dsplit(2),
     "unbind": lambda lib, x, v: x.unbind(),
     "unbind-1": lambda lib, x, v: lib.unbind(x, 1),
     "iterate": lambda lib, x, v: [row * n for n, row in enumerate(x)],
@@ -44,7 +41,6 @@ SPLIT_ERRORS: dict[str, Callable] = {
     "tensor-split-zero": lambda lib, x: x.tensor_split(0),
     "tensor-split-float": lambda lib, x: x.tensor_split(lib.tensor(1.5)),
     "tensor-split-matrix": lambda lib, x: x.tensor_split(lib.tensor([[1]])),
-    "hsplit": lambda lib, x: x.hsplit(3),
     "unbind-dim": lambda lib, x: x.unbind(3),
     "unbind-0d": lambda lib, x: x[0, 0].unbind(),
     "iterate-0d": lambda lib, x: iter(x[0, 0]),
@@ -93,9 +89,6 @@ def test_endless_empty_pieces_are_an_error_at_once(number):
     for call in (
         lambda: x.tensor_split(number),
         lambda: empty.tensor_split(number, 1),
-        lambda: empty.hsplit(number),
-        lambda: empty.vsplit(number),
-        lambda: empty.dsplit(number),
         lambda: empty.chunk(number),
     ):
         with pytest.raises(RuntimeError, match="must be at most 6553"):

@@ -6,15 +6,11 @@ import pytest
 
 import convcore
 
-EDGES = convcore.tensor([0.0, 1.0, 2.0, 4.0])
 OPERATIONS = {
     "unique": lambda x: convcore.unique(x),
     "unique of slices": lambda x: convcore.unique(x, return_counts=True, dim=0)[0],
     "unique_consecutive": lambda x: convcore.unique_consecutive(x, return_inverse=True)[0],
-    "heaviside": lambda x: convcore.heaviside(x, x.detach()),
-    "heaviside's values": lambda x: convcore.heaviside(x.detach(), x),
     "nextafter": lambda x: convcore.nextafter(x, x.detach() + 1),
-    "histogram's weight": lambda x: convcore.histogram(x.detach(), EDGES, weight=x).hist,
     "bincount's weights": lambda x: convcore.bincount(convcore.tensor([0, 1, 1]), x),
 }
 

@@ -151,12 +151,6 @@ class Works:
         with Mode():
             convcore.add(self.x, 1)
 
-    def flops(self) -> None:
-        from convcore.compat.torch.utils.flop_counter import FlopCounterMode
-
-        with FlopCounterMode(display=False):
-            self.net(self.x)
-
     def loader(self) -> None:
         with convcore.random.fork_rng():
             list(self.data)

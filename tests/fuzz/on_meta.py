@@ -27,15 +27,11 @@ from functions import Dtype, Function, Placeholder
 
 # What PyTorch's meta tensors answer otherwise, and why.
 KNOWN = {
-    "addr_": "in place: PyTorch resizes what does not fit",
-    "combinations": "the shape depends on shapes alone",
     "cross": "of two dtypes: PyTorch refuses them elsewhere",
     "equal": "tensors of two shapes are not",
     "full_like": "a number without a value",
     "glu": "of bools: PyTorch refuses them elsewhere",
     "pow": "of bools: PyTorch refuses them elsewhere",
-    "is_set_to": "nothing lies anywhere",
-    "soft_margin_loss": "of integers: PyTorch refuses them elsewhere",
     "subtract": "in the older order: PyTorch refuses the numbers elsewhere",
     "stride": "of an expanded or turned tensor: strides are not kept",
 }

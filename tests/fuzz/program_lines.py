@@ -64,7 +64,6 @@ REAL = [
     "rad2deg",
     "erfinv",
     "logit",
-    "i0",
     "relu",
     "nan_to_num",
     "signbit",
@@ -130,26 +129,14 @@ BINARY = [
     "fmod",
     "hypot",
     "logaddexp",
-    "logaddexp2",
     "xlogy",
     "copysign",
-    "heaviside",
     "floor_divide",
     "true_divide",
     "rsub",
-    "ldexp",
-    "float_power",
 ]
 OPERATORS = ["+", "-", "*", "/", "//", "%", "**", "<", "<=", ">", ">=", "==", "!="]
-INTEGERS = [
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "gcd",
-    "lcm",
-    "bitwise_left_shift",
-    "bitwise_right_shift",
-]
+INTEGERS = ["bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"]
 COMPARISONS = [
     "eq",
     "ne",
@@ -177,15 +164,7 @@ REDUCTIONS = [
     "any",
     "norm",
 ]
-LOSSES = [
-    "mse_loss",
-    "l1_loss",
-    "smooth_l1_loss",
-    "huber_loss",
-    "soft_margin_loss",
-    "kl_div",
-    "poisson_nll_loss",
-]
+LOSSES = ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss"]
 
 ELEMENTWISE = (
     *(f"lib.{name}(<f>)" for name in SMOOTH),
@@ -209,11 +188,7 @@ ELEMENTWISE = (
     *("lib.clamp(<t>, <n>, <n>)", "lib.clamp(<t>, min=<o>)", "<v>.clamp_(-1, 1)"),
     *("lib.addcmul(<t>, <o>, <o>, value=<n>)", "lib.addcdiv(<f>, <o>, <o>, value=<n>)"),
     *("<v>.addcmul_(<o>, <o>)", "lib.lerp(<f>, <o>, <n>)", "lib.lerp(<f>, <o>, <o>)"),
-    *(
-        "lib.round(<r>, decimals=<s>)",
-        "lib.polygamma(1, <r>)",
-        "lib.div(<t>, <o>, rounding_mode='floor')",
-    ),
+    *("lib.round(<r>, decimals=<s>)", "lib.div(<t>, <o>, rounding_mode='floor')"),
     "lib.div(<t>, <o>, rounding_mode='trunc')",
     *("lib.where(<m>, <t>, <o>)", "lib.where(<m>, <t>, <n>)", "<t>.masked_fill(<m>, <n>)"),
     *("<v>.masked_fill_(<m>, <n>)", "<t>.to(lib.float64)", "<t>.to(lib.float32)", "<t>.long()"),
@@ -231,13 +206,7 @@ ELEMENTWISE = (
     *("F.softplus(<r>, <p>, <p>)", "F.leaky_relu(<r>, <n>)"),
     *("F.hardtanh(<r>, -1, <p>)", "F.celu(<r>, <p>)"),
     *("F.elu(<r>, <p>)", "lib.clip(<t>, <n>)", "lib.special.expit(<r>)"),
-    *("lib.special.xlog1py(<r>, <o>)", "lib.special.entr(<r>)", "lib.special.erfcx(<r>)"),
-    *(
-        "lib.special.ndtr(<r>)",
-        "lib.special.i1(<r>)",
-        "lib.special.log_ndtr(<r>)",
-        "lib.nextafter(<r>, <o>)",
-    ),
+    *("lib.nextafter(<r>, <o>)",),
 )
 
 REDUCING = (
@@ -246,9 +215,9 @@ REDUCING = (
     *(f"lib.{name}(<t>, <d>, keepdim=True)" for name in REDUCTIONS if name != "norm"),
     *(f"<t>.{name}(<D>)" for name in ("sum", "mean", "amax", "var", "std", "logsumexp", "all")),
     *(f"<t>.{name}(<D>, keepdim=<k>)" for name in ("sum", "mean", "amin", "nansum")),
-    *(f"lib.{name}(<t>, <d>)[0]" for name in ("max", "min", "cummax", "cummin", "median")),
-    *(f"lib.{name}(<t>, <d>)" for name in ("cumsum", "cumprod", "logcumsumexp", "argsort")),
-    *(f"lib.{name}(<t>)" for name in ("max", "min", "median", "count_nonzero", "nanmedian")),
+    *(f"lib.{name}(<t>, <d>)[0]" for name in ("max", "min", "median")),
+    *(f"lib.{name}(<t>, <d>)" for name in ("cumsum", "cumprod", "argsort")),
+    *(f"lib.{name}(<t>)" for name in ("max", "min", "median", "count_nonzero")),
     *("lib.softmax(<f>, <d>)", "lib.log_softmax(<f>, <d>)", "F.softmin(<r>, <d>)"),
     *(
         "lib.sort(<t>, <d>)[0]",
@@ -268,12 +237,7 @@ REDUCING = (
         "lib.norm(<f>, <p>, <d>)",
     ),
     *("lib.kthvalue(<r>, 1, <d>)[0]", "lib.quantile(<r>, 0.25, <d>)", "lib.diff(<t>, dim=<d>)"),
-    *(
-        "lib.cov(<A:2>)",
-        "lib.dist(<r>, <o>, <n>)",
-        "lib.trapezoid(<r>, dim=<d>)",
-        "lib.renorm(<A:2>, 2, 0, <p>)",
-    ),
+    *("lib.dist(<r>, <o>, <n>)", "lib.trapezoid(<r>, dim=<d>)"),
     *("F.normalize(<r>, dim=<d>)", "F.glu(<r>, <d>)", "lib.count_nonzero(<t>, <d>)"),
     *("<v>.cumsum_(<d>)", "<f>.sum_to_size(1)", "F.cosine_similarity(<r>, <o>, <d>)"),
 )
@@ -312,11 +276,7 @@ SHAPES = (
         "lib.swapaxes(<t>, <d>, <d>)",
         "<t>.as_strided((2,), (1,))",
     ),
-    *(
-        "lib.meshgrid(<t>, <t>, indexing='ij')[0]",
-        "lib.kron(<t>, <o>)",
-        "<t>.unflatten(<d>, (1, -1))",
-    ),
+    *("lib.meshgrid(<t>, <t>, indexing='ij')[0]", "<t>.unflatten(<d>, (1, -1))"),
     *("F.pad(<f>, (1, 1))", "F.pad(<f>, (<s>, 1), value=<n>)"),
     *("F.pad(<A:3>, (1, 0), mode='reflect')", "F.pad(<A:3>, (1, 1), mode='circular')"),
     *(
@@ -369,24 +329,17 @@ INDEXING = (
         "lib.gather(<t>, <d>, lib.zeros_like(<o>, dtype=lib.long))",
     ),
     *("lib.take(<t>, lib.tensor([0, -1, 0]))", "lib.masked_select(<t>, <m>)", "lib.nonzero(<t>)"),
-    *("<t>.index_add(<d>, lib.tensor([0]), <o>)", "<v>.index_fill_(<d>, lib.tensor([0]), <n>)"),
+    *("<t>.index_add(<d>, lib.tensor([0]), <o>)"),
     *(
         "<t>.scatter_add(<d>, lib.zeros_like(<x>, dtype=lib.long), <x> * 2)",
         "<t>.scatter(<d>, lib.tensor([0]), <n>)",
     ),
-    *(
-        "<t>.index_copy(<d>, lib.tensor([0]), <o>)",
-        "lib.take_along_dim(<t>, lib.zeros_like(<x>, dtype=lib.long), <d>)",
-    ),
+    *("lib.take_along_dim(<t>, lib.zeros_like(<x>, dtype=lib.long), <d>)",),
     *(
         "<t>.masked_scatter(<m>, <t>)",
         "<v>.index_put_((lib.tensor([0, 0]),), <o>, accumulate=True)",
     ),
-    *(
-        "lib.select_scatter(<t>, <o>, <d>, 0)",
-        "lib.slice_scatter(<t>, <o>, <d>)",
-        "lib.unique(<t>)",
-    ),
+    *("lib.unique(<t>)",),
     *(
         "lib.searchsorted(lib.sort(<r>)[0], <o>)",
         "lib.bucketize(<r>, lib.tensor([0.0, 1.0]))",
@@ -396,11 +349,7 @@ INDEXING = (
         "<r>.scatter_reduce(<d>, lib.zeros_like(<x>, dtype=lib.long), <x> * 2, 'amax')",
         "lib.argwhere(<t>)",
     ),
-    *(
-        "lib.diagonal_scatter(<A:2>, <o>)",
-        "lib.bincount(lib.abs(<i>).flatten())",
-        "<v>.diagonal().fill_(<n>)",
-    ),
+    *("lib.bincount(lib.abs(<i>).flatten())", "<v>.diagonal().fill_(<n>)"),
     *("F.one_hot(lib.abs(<i>))", "F.embedding(lib.tensor([[0, 1]]), <A:2>)"),
 )
 
@@ -431,29 +380,14 @@ PRODUCTS = (
         "lib.einsum('ij,ij->', <A:2>, <o>)",
         "lib.tensordot(<A:2>, <A:2>, 1)",
     ),
-    *(
-        "lib.tensordot(<A:3>, <A:3>, dims=([0], [0]))",
-        "lib.inner(<f>, <o>)",
-        "lib.vdot(<A:1>, <o>)",
-    ),
+    *("lib.tensordot(<A:3>, <A:3>, dims=([0], [0]))",),
     *(
         "lib.addmm(<n> * <A:2>, <A:2>, <o>)",
         "lib.baddbmm(<A:3>, <A:3>, <T:float32:(x[0], x[2], x[2])>)",
     ),
-    *(
-        "lib.linalg.multi_dot([<A:2>, <T:float32:(x[1], 2)>])",
-        "lib.trace(<A:2>)",
-        "lib.cross(<A:2>, <o>)",
-    ),
-    *(
-        "lib.matrix_power(<A:2>, <z>)",
-        "lib.linalg.det(<A:2>)",
-        "lib.linalg.inv(<T:float64:(3, 3)>)",
-    ),
-    *(
-        "lib.linalg.solve(<T:float64:(3, 3)>, <T:float64:(3, 2)>)",
-        "lib.addmv(<A:1>, <T:float32:(x[0], 3)>, <T:float32:(3,)>)",
-    ),
+    *("lib.trace(<A:2>)", "lib.cross(<A:2>, <o>)"),
+    *("lib.linalg.det(<A:2>)", "lib.linalg.inv(<T:float64:(3, 3)>)"),
+    *("lib.linalg.solve(<T:float64:(3, 3)>, <T:float64:(3, 2)>)",),
     *(
         "F.linear(<r>, <T:float32:(2, x[-1])>)",
         "F.linear(<r>, <T:float64:(3, x[-1])>, <T:float64:(3,)>)",
@@ -505,11 +439,7 @@ LAYERS = (
         "F.adaptive_max_pool2d(<A:4>, 2)",
         "F.adaptive_avg_pool1d(<A:3>, 2)",
     ),
-    *(
-        "F.lp_pool2d(<A:4>, 2.0, 2)",
-        "F.max_pool2d(<T:float32:(2, 2, 4, 5)>, 2, dilation=2, padding=1)",
-        "F.unfold(<A:4>, 2)",
-    ),
+    *("F.max_pool2d(<T:float32:(2, 2, 4, 5)>, 2, dilation=2, padding=1)", "F.unfold(<A:4>, 2)"),
     *(
         "F.batch_norm(<A:4>, None, None, training=True)",
         "F.batch_norm(<A:4>, lib.zeros(x[1]), lib.ones(x[1]), <T:float32:(x[1],)>)",
@@ -553,11 +483,7 @@ LAYERS = (
         "F.binary_cross_entropy(lib.sigmoid(<r>), <m>.to(lib.float32))",
         "F.cross_entropy(<A:4>, lib.zeros((x[0], *x[2:]), dtype=lib.long))",
     ),
-    *(
-        "F.triplet_margin_loss(<A:2>, <o>, <o>)",
-        "F.multi_margin_loss(<A:2>, lib.zeros(x[0], dtype=lib.long))",
-        "F.pairwise_distance(<A:2>, <o>)",
-    ),
+    *("F.triplet_margin_loss(<A:2>, <o>, <o>)", "F.pairwise_distance(<A:2>, <o>)"),
     *(
         "F.gaussian_nll_loss(<r>, <o>, lib.ones_like(<o>))",
         "F.margin_ranking_loss(<r>, <o>, lib.ones_like(<x>))",

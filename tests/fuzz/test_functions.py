@@ -47,13 +47,11 @@ def test_offsets_and_steps_far_out_leave_nothing(call):
 @pytest.mark.parametrize(
     ("call", "what"),
     [
-        (lambda x: convcore.combinations(x, 10**30), "too many"),
-        (lambda x: convcore.combinations(x, 1000, True), "too many"),
         (lambda x: x.sub([1, 2], alpha=10**30), "unsupported operand"),
         (lambda x: x.long().bincount(1.0), "must be"),
         (lambda x: x.tile(2**62), "overflowed"),
         (lambda x: x.repeat_interleave(convcore.full((9,), 2**61), 0), "more elements"),
-        (lambda x: (x - math.inf).reshape(3, 3).pinverse(), "non-finite"),
+        (lambda x: convcore.linalg.pinv((x - math.inf).reshape(3, 3)), "non-finite"),
     ],
 )
 def test_what_would_take_too_much_or_is_no_tensor_is_refused(call, what):

@@ -25,17 +25,11 @@ def test_random_programs_agree_with_pytorch(torch):
 # Programs that differed once.
 MENDED = (
     "v0 = lib.sub(lib.ones(2), lib.ones(2, dtype=lib.uint8), alpha=-2)",
-    "v0 = F.soft_margin_loss(lib.ones(2), lib.ones(2, dtype=lib.uint8))",
     "v0 = lib.zeros(2, dtype=lib.uint8); v0.__setitem__(0, -1.5)",
     "v0 = 3 ** lib.tensor([-1, 0, 2])",
     "v0 = lib.tensor([1, -1, 2, 0]) ** lib.tensor([-1, -3, -2, -1])",
     "v0 = leaf(1, 'float32', (2,), True); v1 = lib.div(v0, v0, rounding_mode='floor')",
-    "v0 = leaf(4, 'float64', (), True); v1 = lib.cummin(v0, 0)[0]; v2 = v0.detach().zero_()",
     "v0 = leaf(67291, 'float64', (4, 3), True); v1 = lib.linalg.vector_norm(v0, -1, 1)",
-    "v0 = leaf(7, 'float32', (2,), True); v1 = lib.addmv(v0, lib.ones(2, 3), lib.ones(3)); "
-    "v2 = v1.register_hook(lambda g: log.append(str(g.dtype))); v3 = v1.mul_(0.25)",
-    "v0 = leaf(7, 'float32', (2, 3), True); v1 = leaf(8, 'float64', (2, 3), True); "
-    "v2 = lib.slice_scatter(v0, v1)",
     "v0 = leaf(7, 'float64', (3,), True); v1 = F.mse_loss(v0, lib.ones(3, dtype=lib.bool))",
     "v0 = leaf(6, 'float64', (4,), True); v1 = lib.logit(v0)",
     "v0 = lib.hypot(lib.ones(2, dtype=lib.bool), lib.ones(2))",
@@ -62,18 +56,13 @@ MENDED = (
     "v0 = leaf(6, 'float32', (1, 3), True); v1 = v0 * 2; "
     "v2 = v1.register_hook(lambda g: log.append(tuple(g.shape))); "
     "v3 = v1.__setitem__((slice(-1, None),), 1)",
-    "v0 = leaf(6, 'float32', (3, 1), True); v1 = lib.linalg.multi_dot([v0, lib.ones(1, 2)]); "
-    "v2 = v1.register_hook(lambda g: lib.zeros_like(g)); "
-    "v3 = v1.index_fill_(0, lib.tensor([0]), 1)",
     "v0 = leaf(6, 'float64', (1, 4)); v1 = leaf(7, 'float64', (4,), True); "
     "v2 = v0.add_(v1, alpha=2); v4 = v0.register_hook(lambda g: g.neg())",
     "v0 = lib.addcmul(lib.ones(2), lib.tensor([100, 2], dtype=lib.int8), "
     "lib.tensor([100, 3], dtype=lib.int8))",
     "v0 = lib.addcdiv(lib.ones(2), leaf(6, 'float64', ()), lib.ones(2, dtype=lib.int32))",
     "v0 = lib.any(lib.ones(1, 3), dim=[])",
-    "v0 = F.bilinear(lib.ones(()), lib.ones(()), lib.ones(2, 1, 1))",
     "v0 = lib.all(lib.zeros(1, 3), dim=(), keepdim=True)",
-    "v0 = lib.linalg.vander(lib.ones(2, 3, dtype=lib.uint8))",
     "v0 = lib.angle(lib.tensor([-1.0, 2.0]).bfloat16())",
     "v0 = lib.sign(lib.tensor([float('nan'), -2.0]).bfloat16())",
     "v0 = lib.signbit(lib.tensor([-0.0, 0.0]).bfloat16())",
@@ -85,11 +74,6 @@ MENDED = (
             "lib.einsum('ij->ji', v0)",
             "lib.einsum('i,j->ij', v1, v1)",
             "lib.einsum('ij,jk->ik', v0, v0.bfloat16())",
-            "lib.inner(v1[0], v0)",
-            "lib.linalg.matrix_power(v0, 1)",
-            "lib.cov(v0.int())",
-            "lib.corrcoef(v0)",
-            "F.bilinear(v0, v0, lib.ones(2, 3, 3))",
             "lib.tensordot(v0[:1], v0[:1], dims=([0], [0]))",
         )
     ),
@@ -112,7 +96,6 @@ MENDED = (
     "v2 = v1.__setitem__((lib.arange(3) > 1,), v0)",
     "v0 = leaf(3, 'float32', (4, 3, 1), True); v1 = F.adaptive_avg_pool1d(v0, 2); "
     "v2 = v1.register_hook(lambda g: g.neg()); v3 = v1.__setitem__((slice(-2, None), ...,), 1)",
-    "v0 = lib.zeros(0, 0); v1 = v0.index_copy(1, lib.tensor([0]), lib.zeros(0, 1))",
     *(f"v0 = lib.{name}(leaf(6, 'complex64', (3,)), 0)" for name in ("max", "argmin", "sort")),
 )
 

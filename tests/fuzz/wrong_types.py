@@ -35,7 +35,7 @@ _AT_ONCE = "checked when the layer is made"
 # (place, value and what, why that is as it should be)
 KNOWN = (
     (
-        r".*\((dim|more|rcond|high|reduce|bn_[bw])\)|linalg\.(matrix_rank|pinv)\(args\)",
+        r".*\((dim|more|rcond|high|reduce|bn_[bw])\)|linalg\.pinv\(args\)",
         r"None: taken",
         "as if it were not given",
     ),

@@ -237,7 +237,6 @@ LAYERS = {
     "Softmax": along_axis(),
     "LogSoftmax": along_axis(),
     "Softmin": along_axis(),
-    "Softmax2d": plain(shape=images(2)),
     "Identity": plain(),
     "Linear": linear(),
     "Flatten": flattened(),
@@ -302,23 +301,20 @@ LOSSES = {
 # Random, tested by what they keep; kept with pooling's indices; without a computation of their own;
 # and those of test_more_layers.py.
 ELSEWHERE = {
-    *("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"),
+    *("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout"),
     *("MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"),
     *("Module", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"),
     # Of indices or of several inputs: test_rnn.py, test_sparse.py, test_transformer.py.
     *("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell", "RNNBase", "RNNCellBase"),
-    *("Embedding", "EmbeddingBag", "Bilinear", "RMSNorm", "MultiheadAttention", "Transformer"),
+    *("Embedding", "RMSNorm", "MultiheadAttention", "Transformer"),
     *("TransformerEncoder", "TransformerEncoderLayer"),
     *("TransformerDecoder", "TransformerDecoderLayer"),
     # Their shape comes with the first input, or from another module: test_lazy.py.
     *(name for name in nn.__all__ if name.startswith("Lazy")),
     *("DataParallel", "SyncBatchNorm"),
-    *("Bilinear", "CTCLoss", "ChannelShuffle", "CosineEmbeddingLoss"),
-    *("CrossMapLRN2d", "GaussianNLLLoss"),
-    *("HingeEmbeddingLoss", "LPPool1d", "LPPool2d", "LPPool3d", "LocalResponseNorm"),
-    *("MarginRankingLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss"),
-    *("NLLLoss2d", "PoissonNLLLoss", "RReLU", "SoftMarginLoss", "TripletMarginLoss"),
-    "TripletMarginWithDistanceLoss",
+    *("CTCLoss", "ChannelShuffle", "CosineEmbeddingLoss"),
+    *("GaussianNLLLoss", "HingeEmbeddingLoss", "LocalResponseNorm", "MarginRankingLoss"),
+    *("PoissonNLLLoss", "RReLU", "TripletMarginLoss"),
 }
 
 

@@ -197,21 +197,6 @@ def test_empty_weights_are_left_with_a_warning():
             fill(convcore.empty(0, 3))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("uniform", "normal", "eye"),
-        *("xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal"),
-    ],
-)
-def test_older_names_warn(name):
-    tensor = convcore.empty(3, 3)
-    message = f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`."
-    with pytest.warns(FutureWarning) as caught:
-        assert getattr(init, name)(tensor) is tensor
-    assert [str(warning.message) for warning in caught] == [message]
-
-
 def test_fans_count_inputs_and_outputs():
     assert init._calculate_fan_in_and_fan_out(convcore.empty(5, 3, 2, 2)) == (12, 20)
     assert init._calculate_fan_in_and_fan_out(convcore.empty(5, 3)) == (3, 5)

@@ -284,7 +284,6 @@ ELEMENTWISE = {
     "Sigmoid": lambda nn: nn.Sigmoid(),
     "Tanh": lambda nn: nn.Tanh(),
     "Softmax": lambda nn: nn.Softmax(-1),
-    "Softmax2d": lambda nn: nn.Softmax2d(),
     "LogSoftmax": lambda nn: nn.LogSoftmax(1),
     "Softmin": lambda nn: nn.Softmin(0),
     "ReLU6": lambda nn: nn.ReLU6(),

@@ -70,13 +70,6 @@ def test_clipping_of_no_finite_norm_raises_where_that_is_asked_for(torch, value)
     assert texts[0] == texts[1]
 
 
-def test_older_name_of_clipping_warns(torch):
-    for lib in (convcore, torch):
-        leaves = with_gradients(lib, [np.array([3.0, 4.0])])
-        with pytest.warns(FutureWarning, match="deprecated"):
-            lib.nn.utils.clip_grad_norm(leaves, 1)
-
-
 def test_norm_and_clipping_are_there_apart(torch, rng):
     arrays = drawn(rng)
     found = []

@@ -289,23 +289,6 @@ def test_fused_linear_layer_computes_the_same(torch):
     check(torch, run, 1e-5)
 
 
-def test_skipped_initialisation_draws_nothing(torch):
-    def run(lib):
-        layer = lib.nn.utils.skip_init(lib.nn.Linear, 3, 2)
-        return [tuple(layer.weight.shape), lib.rand(2)]
-
-    check(torch, run)
-
-
-def test_weights_are_converted_to_channels_last(torch):
-    def run(lib):
-        net = lib.nn.Sequential(lib.nn.Conv2d(3, 4, 2))
-        lib.nn.utils.convert_conv2d_weight_memory_format(net, lib.channels_last)
-        return list(net[0].weight.stride())
-
-    check(torch, run)
-
-
 ERRORS = {
     "weight_norm": lambda lib: lib.nn.utils.weight_norm(
         lib.nn.utils.weight_norm(lib.nn.Linear(2, 2))
@@ -350,9 +333,7 @@ ERRORS = {
     ),
     "not pruned": lambda lib: module_of(lib, "prune").remove(conv(lib), "weight"),
     "training": lambda lib: lib.nn.utils.fuse_conv_bn_eval(conv(lib), lib.nn.BatchNorm2d(4)),
-    "skip_init": lambda lib: lib.nn.utils.skip_init(lib.nn.ReLU),
     "orthogonal_": lambda lib: lib.nn.init.orthogonal_(lib.empty(3)),
-    "sparse_": lambda lib: lib.nn.init.sparse_(lib.empty(3), 0.1),
 }
 
 
@@ -367,12 +348,6 @@ def test_orthogonal_initialisation_is_pytorchs(torch, shape):
     matrix = nn.init.orthogonal_(convcore.empty(*shape)).numpy().reshape(shape[0], -1)
     product = matrix.T @ matrix if len(matrix) >= matrix.shape[1] else matrix @ matrix.T
     np.testing.assert_allclose(product, np.eye(len(product)), atol=1e-5)
-
-
-def test_sparse_initialisation_is_pytorchs(torch):
-    check(torch, lambda lib: lib.nn.init.sparse_(lib.empty(5, 4), 0.3), 1e-6)
-    zeros = (nn.init.sparse_(convcore.empty(5, 4), 0.3).numpy() == 0).sum(0)
-    assert (zeros == 2).all()
 
 
 def test_cached_weights_are_those_of_their_own_module():

@@ -15,8 +15,6 @@ from convcore.onnx.nesting import tensors_in  # noqa: E402
 SEQUENCE, ROWS, MAPS = (5, 2, 4), (2, 4), (1, 4, 4, 4)
 # Arguments of the constructor, and the shapes of inputs, where they are not the usual ones.
 LAYERS = {
-    "Bilinear": ((4, 3, 2), ROWS, (2, 3)),
-    "CrossMapLRN2d": ((2,), MAPS),
     "Flatten": ((), MAPS),
     "Fold": (((4, 4), 2), (1, 12, 9)),
     "GroupNorm": ((2, 4), MAPS),
@@ -26,7 +24,6 @@ LAYERS = {
     "LocalResponseNorm": ((2,), MAPS),
     "MultiheadAttention": ((4, 2), SEQUENCE, SEQUENCE, SEQUENCE),
     "RMSNorm": ((4,), ROWS),
-    "Softmax2d": ((), MAPS),
     "SyncBatchNorm": ((4,), MAPS),
     "Threshold": ((0.3, 0.1), ROWS),
     "Transformer": ((4, 2, 1, 1), SEQUENCE, SEQUENCE),
@@ -48,11 +45,10 @@ LAYERS = {
 # Containers, those that take integers, and losses that take more than two tensors alike.
 LEFT_OUT = {
     *("CTCLoss", "CosineEmbeddingLoss", "DataParallel", "Embedding"),
-    *("EmbeddingBag", "GaussianNLLLoss", "LazyLinear", "MarginRankingLoss", "MaxUnpool1d"),
-    *("MaxUnpool2d", "MaxUnpool3d", "Module", "ModuleDict", "ModuleList", "MultiLabelMarginLoss"),
-    *("MultiMarginLoss", "NLLLoss", "NLLLoss2d", "ParameterDict", "ParameterList", "RNNBase"),
+    *("GaussianNLLLoss", "LazyLinear", "MarginRankingLoss", "MaxUnpool1d"),
+    *("MaxUnpool2d", "MaxUnpool3d", "Module", "ModuleDict", "ModuleList"),
+    *("NLLLoss", "ParameterDict", "ParameterList", "RNNBase"),
     *("RNNCellBase", "TransformerDecoder", "TransformerEncoder", "TripletMarginLoss"),
-    *("TripletMarginWithDistanceLoss",),
 }
 NAMES = sorted(
     name

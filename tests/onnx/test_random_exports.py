@@ -116,7 +116,7 @@ KINDS = [
     *(plain(name) for name in ("Sigmoid", "LogSigmoid", "Tanh", "Tanhshrink", "Softsign")),
     *(plain(name) for name in ("Hardsigmoid", "Hardswish", "Hardtanh", "Hardshrink", "Softshrink")),
     *(plain(name) for name in ("Softplus", "Identity", "RReLU", "Dropout")),
-    *(plain(name) for name in ("AlphaDropout", "FeatureAlphaDropout")),
+    plain("AlphaDropout"),
     *(plain(name, 1) for name in ("Softmax", "LogSoftmax", "Softmin")),
     *((f"Dropout{rank}d", rank, lambda draw, shape, rank=rank: getattr(nn, f"Dropout{rank}d")())
       for rank in (1, 2, 3)),
@@ -130,8 +130,6 @@ KINDS = [
     ("SyncBatchNorm", None, lambda draw, shape: norm(draw, shape, "SyncBatchNorm")),
     ("ChannelShuffle", None, lambda draw, shape: even(nn.ChannelShuffle(2), 1)),
     ("LocalResponseNorm", 2, lambda draw, shape: nn.LocalResponseNorm(3)),
-    ("CrossMapLRN2d", 2, lambda draw, shape: nn.CrossMapLRN2d(3)),
-    ("Softmax2d", 2, lambda draw, shape: nn.Softmax2d()),
     ("PixelShuffle", 2, lambda draw, shape: even(even(nn.PixelShuffle(2), 1), 1)),
     ("PixelUnshuffle", 2, lambda draw, shape: even(even(nn.PixelUnshuffle(2), 2), 3)),
     ("Unflatten", None, lambda draw, shape: nn.Sequential(
@@ -140,7 +138,6 @@ KINDS = [
     *ranked("Conv", convolution), *ranked("ConvTranspose", transposed),
     *ranked("BatchNorm", norm), *ranked("InstanceNorm", norm),
     *ranked("MaxPool", pool), *ranked("AvgPool", pool, count_include_pad=False),
-    *ranked("LPPool", lambda draw, shape, name: getattr(nn, name)(2, 2, 1)),
     *ranked("AdaptiveAvgPool", lambda draw, shape, name: getattr(nn, name)(tuple(shape[2:]))),
     *ranked("AdaptiveMaxPool", lambda draw, shape, name: nn.Sequential(
         *(Doubled(axis) for axis in range(2, len(shape))), getattr(nn, name)(tuple(shape[2:])))),
@@ -165,18 +162,17 @@ LEFT_OUT = {
     "a container, a loss, a distance or a base": {
         *("Module", "Sequential", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList"),
         *("DataParallel", "CosineSimilarity", "PairwiseDistance", "RNNBase", "RNNCellBase"),
-        *(name for name in nn.__all__ if name.endswith(("Loss", "NLLLoss2d"))),
-        "TripletMarginWithDistanceLoss",
+        *(name for name in nn.__all__ if name.endswith("Loss")),
     },
     "becomes another layer at its first call": {n for n in nn.__all__ if n.startswith("Lazy")},
-    "takes integers or two inputs": {"Embedding", "EmbeddingBag", "Bilinear"},
+    "takes integers or two inputs": {"Embedding"},
     "has no translation": {*("Fold", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d")},
 }
 # Kinds whose nodes round in another order than the layer does.
 ROUNDED = {
     *("Hardsigmoid", "Hardswish", "LogSigmoid", "RMSNorm", "GELU", "SiLU", "Mish", "Softsign"),
-    *("LPPool1d", "LPPool2d", "LPPool3d", "GroupNorm", "Upsample", "UpsamplingBilinear2d"),
-    *("SELU", "LocalResponseNorm", "CrossMapLRN2d"),
+    *("GroupNorm", "Upsample", "UpsamplingBilinear2d"),
+    *("SELU", "LocalResponseNorm"),
     *("RNN", "GRU", "LSTM", "RNNCell", "GRUCell", "LSTMCell"),
 }
 

@@ -41,7 +41,7 @@ for how in ("plain", "reentrant", "not reentrant", "sequential"):
     torch.manual_seed(4)
     net, Block.calls = Net(how), 0
     x = torch.randn(10, 6, requires_grad=True)
-    optimizer = torch.optim.NAdam(net.parameters(), lr=0.01)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     losses = []
     for _ in range(4):
         optimizer.zero_grad()

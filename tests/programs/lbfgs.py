@@ -66,7 +66,7 @@ jacobian = torch.autograd.functional.jacobian(
 J = torch.stack(jacobian, 1)
 deviation = (torch.linalg.inv(J.T @ J).diagonal() * fit().item()).sqrt()
 print("standard deviations", deviation.tolist())
-for kind in (optim.RAdam, optim.NAdam):
+for kind in (optim.Adam, optim.Adagrad):
     model = Damped()
     optimizer = kind(model.parameters(), lr=0.02)
     for _ in range(10):

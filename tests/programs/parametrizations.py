@@ -14,9 +14,9 @@ class Symmetric(nn.Module):
         return A.triu()
 
 
-class MatrixExponential(nn.Module):
+class CayleyMap(nn.Module):
     def forward(self, X):
-        return torch.matrix_exp(X)
+        return torch.linalg.solve(torch.eye(len(X)) + X, torch.eye(len(X)) - X)
 
 
 class Skew(nn.Module):
@@ -33,7 +33,7 @@ layer.weight = torch.arange(9.0).view(3, 3)
 print(layer.weight, layer.parametrizations.weight.original.detach())
 rotation = nn.Linear(3, 3)
 parametrize.register_parametrization(rotation, "weight", Skew())
-parametrize.register_parametrization(rotation, "weight", MatrixExponential())
+parametrize.register_parametrization(rotation, "weight", CayleyMap())
 print(torch.dist(rotation.weight.T @ rotation.weight, torch.eye(3)).item() < 1e-5)
 with parametrize.cached():
     print(rotation.weight is rotation.weight)

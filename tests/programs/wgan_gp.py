@@ -38,7 +38,8 @@ generator = nn.Sequential(
 )
 opt_c = torch.optim.RMSprop(critic.parameters(), lr=2e-3)
 opt_g = torch.optim.RMSprop(generator.parameters(), lr=1e-3)
-pattern = torch.outer(torch.hann_window(8), torch.hann_window(8))
+window = torch.sin(torch.arange(8) * torch.pi / 8) ** 2
+pattern = torch.outer(window, window)
 distances = []
 for step in range(3):
     for _ in range(3):

@@ -2,7 +2,6 @@
 
 data.py has tensor(), from_numpy and the like; sizes.py zeros, ones, full, empty and eye; likes.py
 their ``_like`` forms; ranges.py arange, linspace and logspace; legacy.py FloatTensor and the like;
-windows.py windows of signals;
 arguments.py the checks of arguments, memory.py new arrays in a memory format, out.py ``out=``.
 Every function makes an ndarray, and `wrap` makes that a leaf of the graph.  The one ``layout`` is
 torch.strided, and ``pin_memory`` changes nothing: there is no device to copy to.
@@ -31,13 +30,6 @@ from convcore._tensor.creation.legacy import (
 from convcore._tensor.creation.likes import empty_like, full_like, ones_like, zeros_like
 from convcore._tensor.creation.ranges import arange, linspace, logspace
 from convcore._tensor.creation.sizes import empty, eye, full, ones, scalar_tensor, zeros
-from convcore._tensor.creation.windows import (
-    bartlett_window,
-    blackman_window,
-    hamming_window,
-    hann_window,
-    kaiser_window,
-)
 
 __all__ = [
     "BoolTensor",
@@ -52,8 +44,6 @@ __all__ = [
     "arange",
     "as_tensor",
     "asarray",
-    "bartlett_window",
-    "blackman_window",
     "empty",
     "empty_like",
     "eye",
@@ -62,9 +52,6 @@ __all__ = [
     "frombuffer",
     "full",
     "full_like",
-    "hamming_window",
-    "hann_window",
-    "kaiser_window",
     "linspace",
     "logspace",
     "ones",

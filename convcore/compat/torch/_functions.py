@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from convcore import Tensor, arange
+from convcore import Tensor
 from convcore.functions import complex_parts
 from convcore.nn import functional as F
 
@@ -14,7 +14,6 @@ __all__ = [
     "batch_norm",
     "constant_pad_nd",
     "embedding",
-    "embedding_bag",
     "instance_norm",
     "native_channel_shuffle",
 ]
@@ -88,37 +87,6 @@ def embedding(
     return F.embedding(indices, weight, padding, None, 2.0, scale_grad_by_freq, sparse)
 
 
-_MODES = ("sum", "mean", "max")
-
-
-def embedding_bag(
-    weight: Tensor,
-    indices: Tensor,
-    offsets: Tensor,
-    scale_grad_by_freq: bool = False,
-    mode: int = 0,
-    sparse: bool = False,
-    per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False,
-    padding_idx: int | None = None,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return what `F.embedding_bag` returns, the bag of each index, and the sizes of the bags.
-
-    ``mode`` is 0 for sums, 1 for means and 2 for maxima. The last of the four results is empty:
-    PyTorch's has the places of the maxima, for its own backward.
-    """
-    if mode not in (0, 1, 2):
-        raise ValueError(f"embedding_bag: mode must be 0, 1 or 2, got {mode!r}")
-    out = F.embedding_bag(
-        *(indices, weight, offsets, None, 2.0, scale_grad_by_freq, _MODES[mode], sparse),
-        *(per_sample_weights, include_last_offset, padding_idx),
-    )
-    starts = offsets[:-1] if include_last_offset else offsets
-    sizes = starts.diff(append=starts.new_tensor([len(indices)]))
-    bags = arange(len(starts), dtype=indices.dtype).repeat_interleave(sizes)
-    return out, bags, sizes, indices.new_empty(0)
-
-
 def constant_pad_nd(input: Tensor, pad: Any, value: float = 0) -> Tensor:
     """Return what `F.pad` returns of the same arguments."""
     return F.pad(input, pad, "constant", value)
@@ -131,7 +99,7 @@ def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
 
 # Functions that take their arguments in one order in both places.
 ALIKE = (
-    *("bilinear", "cosine_embedding_loss", "ctc_loss", "hinge_embedding_loss"),
+    *("cosine_embedding_loss", "ctc_loss", "hinge_embedding_loss"),
     *("margin_ranking_loss", "poisson_nll_loss", "rms_norm", "rrelu", "triplet_margin_loss"),
     *("adaptive_max_pool1d",),
 )

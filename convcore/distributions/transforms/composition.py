@@ -10,7 +10,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore._tensor.creation import zeros_like
 from convcore.distributions import constraints
-from convcore.distributions.transforms.event_axes import check_rank, event_axes, widened
+from convcore.distributions.transforms.event_axes import event_axes, widened
 from convcore.distributions.transforms.transform import Transform
 from convcore.distributions.utils import sum_rightmost
 
@@ -102,67 +102,3 @@ class ComposeTransform(Transform):
 
 
 identity_transform = ComposeTransform([])
-
-
-class IndependentTransform(Transform):
-    """A transform, some of whose last batch axes belong to the event.
-
-    Parameters
-    ----------
-    base_transform : Transform
-    reinterpreted_batch_ndims : int
-        How many axes more belong to an event; the logarithms of the slopes are summed over them.
-    cache_size : 0 or 1
-    """
-
-    def __init__(
-        self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
-    ):
-        super().__init__(cache_size)
-        self.base_transform = base_transform.with_cache(cache_size)
-        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-
-    @property
-    def domain(self) -> Any:
-        """What x may be."""
-        return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
-
-    @property
-    def codomain(self) -> Any:
-        """What y may be."""
-        return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
-
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        """Whether the inverse is exact."""
-        return self.base_transform.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self.base_transform.sign
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
-
-    def _call(self, x: Tensor) -> Tensor:
-        check_rank(x.shape, self.domain.event_dim)
-        return self.base_transform(x)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        check_rank(y.shape, self.codomain.event_dim)
-        return self.base_transform.inv(y)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        slope = self.base_transform.log_abs_det_jacobian(x, y)
-        return sum_rightmost(slope, self.reinterpreted_batch_ndims)
-
-    def forward_shape(self, shape: Any) -> Any:
-        return self.base_transform.forward_shape(shape)
-
-    def inverse_shape(self, shape: Any) -> Any:
-        return self.base_transform.inverse_shape(shape)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"

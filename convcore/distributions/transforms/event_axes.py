@@ -21,11 +21,3 @@ def widened(constraint: Any, event_dim: int) -> Any:
     """Return a constraint of events with so many axes."""
     more = event_dim - constraint.event_dim
     return constraints.independent(constraint, more) if more > 0 else constraint
-
-
-def check_rank(shape: Any, least: int) -> None:
-    """Raise ValueError of a shape with too few axes for an event."""
-    if len(shape) < least:
-        raise ValueError(
-            f"Too few dimensions on input: expected {least} at least, got {len(shape)}"
-        )

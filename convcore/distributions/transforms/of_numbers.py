@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from convcore._tensor import Tensor, wrap
-from convcore._tensor.creation import tensor
 from convcore._tensor.size import Size
 from convcore.distributions import constraints
 from convcore.distributions.transforms.event_axes import widened
@@ -66,21 +65,6 @@ class SigmoidTransform(_Rising):
         return -softplus(-x) - softplus(x)
 
 
-class SoftplusTransform(_Rising):
-    """y = log(1 + exp(x)), above 20 the identity."""
-
-    codomain = constraints.positive
-
-    def _call(self, x: Tensor) -> Tensor:
-        return softplus(x)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return (-y).expm1().neg().log() + y
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return -softplus(-x)
-
-
 class TanhTransform(_Rising):
     """y = tanh(x); with a cache the inverse of a result at the edges is exact."""
 
@@ -94,49 +78,6 @@ class TanhTransform(_Rising):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
-
-
-class PowerTransform(Transform):
-    """y = x ** exponent, of positive numbers.
-
-    Parameters
-    ----------
-    exponent : Tensor or number
-    cache_size : 0 or 1
-    """
-
-    domain = constraints.positive
-    codomain = constraints.positive
-    bijective = True
-
-    def __init__(self, exponent: Any, cache_size: int = 0):
-        super().__init__(cache_size)
-        self.exponent = exponent if isinstance(exponent, Tensor) else tensor(float(exponent))
-
-    @property
-    def sign(self) -> Any:
-        return self.exponent.sign()
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PowerTransform):
-            return False
-        return bool(np.all(self.exponent._array == other.exponent._array))
-
-    __hash__ = object.__hash__
-
-    def _call(self, x: Tensor) -> Tensor:
-        return x.pow(self.exponent)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return y.pow(1 / self.exponent)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return (self.exponent * y / x).abs().log()
-
-    def forward_shape(self, shape: Any) -> Any:
-        return Size(broadcast_shape(tuple(shape), self.exponent.shape))
-
-    inverse_shape = forward_shape
 
 
 class AbsTransform(Transform):

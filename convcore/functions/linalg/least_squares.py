@@ -8,6 +8,7 @@ problems whose variables separate", SIAM J. Numer. Anal. 10(2), 1973: the gradie
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,10 @@ import numpy as np
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
-from convcore.functions._support.arguments import check_arguments
+from convcore.functions._support.arguments import check_arguments, number
 from convcore.functions._support.matrix_checks import check_matrix, lapack
 from convcore.functions.arithmetic import add, sub
 from convcore.functions.broadcast import broadcast_shape, fitted, sum_to
-from convcore.functions.linalg.norms import tolerance
 from convcore.functions.matmul import matmul
 from convcore.functions.order import _return_type
 from convcore.functions.shape import adjoint, squeeze, unsqueeze
@@ -58,7 +58,7 @@ def pinv(
     """
     rtol = older.get("rcond", args[0] if args else rtol)
     _check_pinv(A)
-    least = tolerance(A._array, atol, rtol)
+    least = _tolerance(A._array, atol, rtol)
     if hermitian:
         s, u = lapack("linalg.pinv", np.linalg.eigh, A._array)
         vh, size = np.conj(np.swapaxes(u, -2, -1)), np.abs(s)
@@ -74,6 +74,21 @@ def pinv(
     backward = fitted(lambda *args: (_pinv_backward(*args),), A)
     record("LinalgPinvBackward0", (A,), out, backward, (A, out))
     return out
+
+
+def _tolerance(a: np.ndarray, atol: Any, rtol: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the function from the largest singular values, (..., 1), to what counts as zero."""
+    if rtol is None:
+        rtol = max(a.shape[-2:]) * np.finfo(a.dtype).eps if atol is None else 0.0
+    least, share = (_plain(name, one) for name, one in (("atol", atol), ("rtol", rtol)))
+    return lambda top: np.maximum(least, share * top)
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return a number, 0 for None, or the array of a Tensor with an axis for singular values."""
+    if isinstance(value, Tensor):
+        return value._array[..., None]
+    return 0.0 if value is None else float(number("linalg.pinv", name, value))
 
 
 def _check_pinv(A: Any) -> None:

@@ -6,26 +6,19 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from convcore._errors.calls import names_arguments
-from convcore._tensor import Tensor, scalar_name, wrap
+from convcore._tensor import Tensor, scalar_name
 from convcore._tensor.dtypes import INEXACT, as_numpy
 from convcore.functions import reduce
 from convcore.functions._support.arguments import check_arguments, number
 from convcore.functions._support.axes import axes
-from convcore.functions._support.matrix_checks import check_matrix, check_square, lapack
-from convcore.functions.arithmetic import div, mul
 from convcore.functions.broadcast import cast
 from convcore.functions.elementwise import abs
-from convcore.functions.linalg.inverses import inv_ex
 from convcore.functions.linalg.spectral import svdvals
 from convcore.functions.order import amax, amin
-from convcore.functions.piecewise import where
 from convcore.functions.shape import movedim, unsqueeze
-from convcore.functions.slicing import select
 
-__all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
+__all__ = ["matrix_norm", "norm", "vector_norm"]
 
 
 @names_arguments
@@ -161,71 +154,3 @@ def norm(
         pair = tuple(given) if len(given) == 2 else given[0]
         return matrix_norm(A, ord, pair, keepdim, dtype=dtype)
     return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
-
-
-def cond(A: Tensor, p: Any = None) -> Tensor:
-    """Return the condition number ||A|| ||A^-1|| of each matrix.
-
-    Parameters
-    ----------
-    A : (..., n, n); any (..., m, n) if p is None, 2 or -2
-    p : None, or a norm as in `matrix_norm`
-        None is 2: the ratio of the largest singular value to the smallest.  Singular: inf.
-    """
-    check_arguments("linalg_cond", A=A)
-    if A._array.ndim < 2:
-        raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
-    if p not in (None, "fro", "nuc", math.inf, -math.inf, 1, -1, 2, -2):
-        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
-    if p is None or p in (2, -2):
-        values = svdvals(A)
-        first, last = select(values, -1, 0), select(values, -1, -1)
-        return div(last, first) if p == -2 else div(first, last)
-    check_square("linalg.cond", A)
-    inverse, info = inv_ex(A)
-    found = mul(matrix_norm(A, p), matrix_norm(inverse, p))
-    return where(wrap(info._array == 0), found, math.inf)
-
-
-def tolerance(a: np.ndarray, atol: Any, rtol: Any) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function from the largest singular values, (..., 1), to what counts as zero."""
-    if rtol is None:
-        rtol = max(a.shape[-2:]) * np.finfo(a.dtype).eps if atol is None else 0.0
-    least, share = (_plain(name, one) for name, one in (("atol", atol), ("rtol", rtol)))
-    return lambda top: np.maximum(least, share * top)
-
-
-def _plain(name: str, value: Any) -> Any:
-    """Return a number, 0 for None, or the array of a Tensor with an axis for singular values."""
-    if isinstance(value, Tensor):
-        return value._array[..., None]
-    return 0.0 if value is None else float(number("linalg.pinv", name, value))
-
-
-@names_arguments
-def matrix_rank(
-    A: Tensor, *args: Any, atol: Any = None, rtol: Any = None, hermitian: bool = False, **older: Any
-) -> Tensor:
-    """Return the number of singular values above a tolerance, of each matrix, as int64.
-
-    Parameters
-    ----------
-    A : (..., m, n)
-    atol, rtol : numbers or Tensors
-        The tolerance is max(atol, rtol * the largest); rtol is max(m, n) * eps where neither is
-        given.  ``tol``, by position or name, is an older atol.
-    hermitian : bool
-        Each matrix equals its adjoint, and eigenvalues are computed instead.
-    """
-    check_arguments("linalg_matrix_rank", A=A)
-    atol = older.get("tol", args[0] if args else atol)
-    if A._array.dtype.char not in "fdFD":
-        raise RuntimeError("This function doesn't handle types other than float and double")
-    check_matrix("torch.linalg.matrix_rank", A, "input")
-    least = tolerance(A._array, atol, rtol)
-    if hermitian:
-        values = np.abs(lapack("linalg.matrix_rank", np.linalg.eigvalsh, A._array))
-    else:
-        values = lapack("linalg.matrix_rank", np.linalg.svd, A._array, compute_uv=False)
-    top = values.max(-1, keepdims=True, initial=0)
-    return wrap(np.asarray(np.count_nonzero(values > least(top), axis=-1), np.int64))

@@ -33,7 +33,7 @@ from convcore.functions.order import _return_type
 from convcore.functions.shape import adjoint, transpose
 from convcore.functions.slicing import tril, triu
 
-__all__ = ["cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "solve_triangular"]
+__all__ = ["cholesky", "cholesky_ex", "cholesky_solve", "solve_triangular"]
 
 _CHOLESKY_EX = _return_type("linalg_cholesky_ex", "L", "info")
 
@@ -223,9 +223,3 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
             )
     first, second = (adjoint(L), L) if upper else (L, adjoint(L))
     return solve_triangular(second, solve_triangular(first, B, upper=False), upper=True)
-
-
-def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
-    """Return the inverse of A, given its Cholesky factor as in `cholesky_solve`."""
-    check_square("cholesky_inverse", L)
-    return cholesky_solve(wrap(np.eye(L._array.shape[-1], dtype=L._array.dtype)), L, upper)

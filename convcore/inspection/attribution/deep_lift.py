@@ -46,7 +46,7 @@ _LINEAR_NAMES = """
 """
 _LINEAR = MOVES | frozenset(_LINEAR_NAMES.split())
 # Linear in each of several inputs.
-_PRODUCTS = {"Addmm", "Addmv", "Baddbmm", "Bmm", "Convolution", "Dot", "Mm", "Mul", "Mv"}
+_PRODUCTS = {"Addmm", "Baddbmm", "Bmm", "Convolution", "Dot", "Mm", "Mul", "Mv"}
 
 
 def deep_lift(

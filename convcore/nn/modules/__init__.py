@@ -14,7 +14,7 @@ Layers, a family a file:
 - ``pooling``, ``upsampling``, ``pixelshuffle``, ``padding``, ``flatten``: layers without weights.
 - ``batchnorm``, ``instancenorm``, ``normalization`` (group, layer and RMS norm), ``dropout``.
 - ``rnn``, ``rnn_cells``, ``sparse`` (embeddings), ``multihead_attention``, ``transformer``.
-- ``lp_pooling``, ``margin_loss`` (and other losses).
+- ``margin_loss`` (and other losses).
 - ``activation``, ``loss``, ``distance``.
 - ``lazy``: layers that take their number of input channels from the first input.
 - ``container``: Sequential, and modules and parameters in lists and dictionaries.
@@ -38,7 +38,6 @@ from convcore.nn.modules.instancenorm import *  # noqa: F403
 from convcore.nn.modules.lazy import *  # noqa: F403
 from convcore.nn.modules.linear import *  # noqa: F403
 from convcore.nn.modules.loss import *  # noqa: F403
-from convcore.nn.modules.lp_pooling import *  # noqa: F403
 from convcore.nn.modules.margin_loss import *  # noqa: F403
 from convcore.nn.modules.module import Module as Module
 from convcore.nn.modules.normalization import *  # noqa: F403

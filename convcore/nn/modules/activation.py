@@ -37,7 +37,6 @@ __all__ = [
     "SiLU",
     "Sigmoid",
     "Softmax",
-    "Softmax2d",
     "Softmin",
     "Softplus",
     "Softshrink",
@@ -469,15 +468,3 @@ class Softmin(_AlongAxis):
     """
 
     _function = at_call(functional.softmin)
-
-
-class Softmax2d(_Activation):
-    """Softmax over the channels of (N, C, H, W) or (C, H, W)."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the softmax over the channels of ``input``."""
-        if input.dim() not in (3, 4):
-            raise ValueError(
-                f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead"
-            )
-        return functional.softmax(input, -3)

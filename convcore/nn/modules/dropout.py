@@ -10,7 +10,7 @@ from convcore.nn import functional
 from convcore.nn.modules.module import Module
 from convcore.nn.modules.utils import at_call
 
-__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
+__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d"]
 
 
 class _DropoutNd(Module):
@@ -98,9 +98,3 @@ class AlphaDropout(_DropoutNd):
     """
 
     _drop = at_call(functional.alpha_dropout)
-
-
-class FeatureAlphaDropout(_DropoutNd):
-    """Alpha dropout of whole channels; see `AlphaDropout`."""
-
-    _drop = at_call(functional.feature_alpha_dropout)

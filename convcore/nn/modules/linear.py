@@ -1,4 +1,4 @@
-"""Linear (fully connected), Bilinear and Identity layers."""
+"""Linear (fully connected) and Identity layers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from convcore.nn import functional, init
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter
 
-__all__ = ["Bilinear", "Identity", "Linear"]
+__all__ = ["Identity", "Linear"]
 
 
 class Identity(Module):
@@ -85,68 +85,3 @@ class Linear(Module):
 
 class NonDynamicallyQuantizableLinear(Linear):
     """`Linear` under the name that PyTorch prints for the output projection of attention."""
-
-
-class Bilinear(Module):
-    """Bilinear layer: x1^T A x2 + b, a matrix A for each output.
-
-    Parameters
-    ----------
-    in1_features, in2_features, out_features : int
-    bias : bool
-        Whether there is a bias.
-    device, dtype
-        Of the parameters.
-
-    Attributes
-    ----------
-    weight : Parameter, (out_features, in1_features, in2_features)
-    bias : Parameter, (out_features,), or None
-
-    Raises
-    ------
-    ValueError
-        in1_features is not positive.
-
-    Examples
-    --------
-    >>> import convcore
-    >>> Bilinear(20, 30, 40)(convcore.ones(8, 20), convcore.ones(8, 30)).shape
-    torch.Size([8, 40])
-    """
-
-    _printed_attributes = ("in1_features", "in2_features", "out_features", "bias")
-
-    def __init__(
-        self,
-        in1_features: int,
-        in2_features: int,
-        out_features: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        if in1_features <= 0:
-            raise ValueError(f"in1_features must be > 0, but got (in1_features={in1_features})")
-        self.in1_features = in1_features
-        self.in2_features = in2_features
-        self.out_features = out_features
-        shape = (out_features, in1_features, in2_features)
-        self.weight = Parameter(empty(shape, dtype=dtype, device=device))
-        if bias:
-            self.bias = Parameter(empty(out_features, dtype=dtype, device=device))
-        else:
-            self.register_parameter("bias", None)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw the parameters from the uniform distribution within 1 / sqrt(in1_features) of 0."""
-        bound = 1 / math.sqrt(self.in1_features)
-        init.uniform_(self.weight, -bound, bound)
-        if self.bias is not None:
-            init.uniform_(self.bias, -bound, bound)
-
-    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        """Return the outputs, (..., out_features), of two inputs of as many vectors."""
-        return functional.bilinear(input1, input2, self.weight, self.bias)

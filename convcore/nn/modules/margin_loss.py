@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.nn import functional
-from convcore.nn.modules.distance import PairwiseDistance
-from convcore.nn.modules.loss import NLLLoss, _Loss, _WeightedLoss
+from convcore.nn.modules.loss import _Loss
 from convcore.nn.modules.utils import at_call
 
 __all__ = [
@@ -20,14 +18,8 @@ __all__ = [
     "GaussianNLLLoss",
     "HingeEmbeddingLoss",
     "MarginRankingLoss",
-    "MultiLabelMarginLoss",
-    "MultiLabelSoftMarginLoss",
-    "MultiMarginLoss",
-    "NLLLoss2d",
     "PoissonNLLLoss",
-    "SoftMarginLoss",
     "TripletMarginLoss",
-    "TripletMarginWithDistanceLoss",
 ]
 
 
@@ -47,74 +39,6 @@ class _OfPairs(_Loss):
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:  # type: ignore
         """Return the loss of two inputs for targets 1 and -1."""
         return self._of(input1, input2, target)
-
-
-class _OfTriplets(_Loss):
-    def forward(  # type: ignore
-        self, anchor: Tensor, positive: Tensor, negative: Tensor
-    ) -> Tensor:
-        """Return the loss of triplets."""
-        return self._of(anchor, positive, negative)
-
-
-class SoftMarginLoss(_Loss):
-    """log(1 + exp(-target * input)) of targets 1 and -1."""
-
-    _function = at_call(functional.soft_margin_loss)
-
-
-class MultiLabelMarginLoss(_Loss):
-    """Hinge loss of several labels a sample; see `multilabel_margin_loss`."""
-
-    _function = at_call(functional.multilabel_margin_loss)
-
-
-class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """Binary cross-entropy of sigmoid(input), averaged over the classes.
-
-    Parameters
-    ----------
-    weight : Tensor, optional
-        A factor for each class.
-    reduction : 'mean', 'sum' or 'none'
-    """
-
-    _function = at_call(functional.multilabel_soft_margin_loss)
-
-
-class MultiMarginLoss(_WeightedLoss):
-    """Hinge loss of one class a sample, max(0, margin - x[target] + x[class])^p.
-
-    Parameters
-    ----------
-    p : 1 or 2
-    margin : float
-    weight : Tensor, (C,), optional
-    reduction : 'mean', 'sum' or 'none'
-    """
-
-    _function = at_call(functional.multi_margin_loss)
-    _options = ("p", "margin", "weight", "reduction")
-
-    def __init__(
-        self,
-        p: float = 1,
-        margin: float = 1.0,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-        if p not in (1, 2):
-            raise ValueError("only p == 1 and p == 2 supported")
-        if weight is not None and weight.dim() != 1:
-            raise ValueError(
-                f"MultiMarginLoss: expected weight to be None or 1D tensor, got {weight.dim()}D "
-                "instead"
-            )
-        self.p = p
-        self.margin = margin
 
 
 class MarginRankingLoss(_OfPairs):
@@ -146,7 +70,7 @@ class HingeEmbeddingLoss(_Loss):
         self.margin = margin
 
 
-class TripletMarginLoss(_OfTriplets):
+class TripletMarginLoss(_Loss):
     """max(0, margin + d(anchor, positive) - d(anchor, negative)).
 
     Parameters
@@ -179,30 +103,9 @@ class TripletMarginLoss(_OfTriplets):
             )
         self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
 
-
-class TripletMarginWithDistanceLoss(_OfTriplets):
-    """`TripletMarginLoss` with a distance of one's own; the Euclidean one if it is None."""
-
-    _function = at_call(functional.triplet_margin_with_distance_loss)
-    _options = ("distance_function", "margin", "swap", "reduction")
-
-    def __init__(
-        self,
-        *,
-        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
-        margin: float = 1.0,
-        swap: bool = False,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(reduction=reduction)
-        if margin <= 0:
-            raise ValueError(
-                "TripletMarginWithDistanceLoss: expected margin to be greater than 0, got "
-                f"{margin} instead"
-            )
-        default = PairwiseDistance()
-        self.distance_function = default if distance_function is None else distance_function
-        self.margin, self.swap = margin, swap
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:  # type: ignore
+        """Return the loss of triplets."""
+        return self._of(anchor, positive, negative)
 
 
 class PoissonNLLLoss(_Loss):
@@ -269,7 +172,3 @@ class CTCLoss(_Loss):
     ) -> Tensor:
         """Return the loss of log-probabilities for target sequences."""
         return self._of(log_probs, targets, input_lengths, target_lengths)
-
-
-class NLLLoss2d(NLLLoss):
-    """`NLLLoss`, under the name it once had for images."""

@@ -9,13 +9,12 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore._tensor.creation import empty
 from convcore.engine.geometry import index
-from convcore.functions.local_response import cross_map_lrn
 from convcore.nn import functional, init
 from convcore.nn.modules.batchnorm import AffineNorm
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter
 
-__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
+__all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 class GroupNorm(AffineNorm):
@@ -229,14 +228,3 @@ class LocalResponseNorm(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Divide ``input`` by a power of its neighbours' mean square."""
         return functional.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
-
-
-class CrossMapLRN2d(LocalResponseNorm):
-    """`LocalResponseNorm` as Torch 7 computed it, for nets converted from there."""
-
-    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
-        super().__init__(size, alpha, beta, k)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Divide ``input`` by a power of its neighbours' mean square."""
-        return cross_map_lrn(input, self.size, self.alpha, self.beta, self.k)

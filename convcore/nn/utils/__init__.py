@@ -19,7 +19,6 @@ from convcore.nn.utils.weight_norm import weight_norm as weight_norm
 
 if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore.nn.utils import fusion as fusion
-    from convcore.nn.utils import memory_format as memory_format
     from convcore.nn.utils import parametrizations as parametrizations
     from convcore.nn.utils import parametrize as parametrize
     from convcore.nn.utils import prune as prune
@@ -28,25 +27,15 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore.nn.utils.fusion import fuse_conv_bn_weights as fuse_conv_bn_weights
     from convcore.nn.utils.fusion import fuse_linear_bn_eval as fuse_linear_bn_eval
     from convcore.nn.utils.fusion import fuse_linear_bn_weights as fuse_linear_bn_weights
-    from convcore.nn.utils.init import skip_init as skip_init
-    from convcore.nn.utils.memory_format import (
-        convert_conv2d_weight_memory_format as convert_conv2d_weight_memory_format,
-    )
-    from convcore.nn.utils.memory_format import (
-        convert_conv3d_weight_memory_format as convert_conv3d_weight_memory_format,
-    )
 
 # Functions of modules that are loaded when they are asked for.
 _FUNCTIONS = {
-    "convert_conv2d_weight_memory_format": "memory_format",
-    "convert_conv3d_weight_memory_format": "memory_format",
     "fuse_conv_bn_eval": "fusion",
     "fuse_conv_bn_weights": "fusion",
     "fuse_linear_bn_eval": "fusion",
     "fuse_linear_bn_weights": "fusion",
-    "skip_init": "init",
 }
-_MODULES = ("parametrizations", "parametrize", "prune", "stateless", "fusion", "memory_format")
+_MODULES = ("parametrizations", "parametrize", "prune", "stateless", "fusion")
 
 __all__ = [
     *clip_grad.__all__,

@@ -11,7 +11,8 @@ from convcore._errors import names as _names
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, dtypes, scalar_name, wrap
 from convcore._tensor.creation import as_tensor, full, tensor
-from convcore.functions.index_along import index_copy, index_select
+from convcore.functions.index_along import index_select
+from convcore.functions.indexing import index_put
 from convcore.functions.joining import cat
 from convcore.functions.shape import reshape, transpose
 
@@ -257,7 +258,7 @@ def pad_packed_sequence(
 def _padded(rows: Tensor, places: np.ndarray, shape: Sequence[int], value: Any) -> Tensor:
     """Return rows at their places in a tensor that is filled with a value."""
     blank = full((shape[0] * shape[1], *shape[2:]), value, dtype=rows.dtype)
-    return reshape(index_copy(blank, 0, wrap(places), rows), tuple(shape))
+    return reshape(index_put(blank, (wrap(places),), rows), tuple(shape))
 
 
 # Lists of sequences

@@ -128,32 +128,17 @@ def _along(r: Recorder, y: Any, index: Any, dim: int, like: str) -> str:
     return r.node("Expand", [*shaped, *r.node("Shape", [like])])[0]
 
 
-def _enter_indexed(name: str, reduction: str, opset: int) -> None:
-    @translates(name)
-    def indexed(
-        r: Recorder, y: Any, *, input: Any, dim: int, index: Any, source: Any, alpha: Any = 1
-    ) -> list[str]:
-        if r.opset < opset:
-            raise OnnxError(f"it needs opset {opset} or later")
-        update = as_dtype(r, source, y.dtype)
-        if alpha != 1:
-            (update,) = r.node("Mul", [update, r.number(alpha, y)])
-        names = [as_dtype(r, input, y.dtype), _along(r, y, index, dim, update), update]
-        options: dict[str, Any] = {} if reduction == "none" else {"reduction": reduction}
-        return r.node("ScatterElements", names, axis=dim % y.ndim, **options)
-
-
-_enter_indexed("index_add", "add", 16)
-_enter_indexed("index_copy", "none", 13)
-
-
-@translates("index_fill")
-def _index_fill(r: Recorder, y: Any, *, input: Any, dim: int, index: Any, value: Any) -> list[str]:
-    part = r.node("Gather", [r.name(input), r.name(index)], axis=dim % y.ndim)
-    shape = r.node("Shape", part)
-    filled = r.node("Expand", [r.number(value, y), *shape])
-    names = [r.name(input), _along(r, y, index, dim, part[0]), *filled]
-    return r.node("ScatterElements", names, axis=dim % y.ndim)
+@translates("index_add")
+def _index_add(
+    r: Recorder, y: Any, *, input: Any, dim: int, index: Any, source: Any, alpha: Any = 1
+) -> list[str]:
+    if r.opset < 16:
+        raise OnnxError("it needs opset 16 or later")
+    update = as_dtype(r, source, y.dtype)
+    if alpha != 1:
+        (update,) = r.node("Mul", [update, r.number(alpha, y)])
+    names = [as_dtype(r, input, y.dtype), _along(r, y, index, dim, update), update]
+    return r.node("ScatterElements", names, axis=dim % y.ndim, reduction="add")
 
 
 @translates("one_hot")
@@ -162,15 +147,3 @@ def _one_hot(r: Recorder, y: Any, *, input: Any, num_classes: int) -> list[str]:
         raise OnnxError("the number of classes depends on the input; give num_classes")
     depth, values = r.constant(num_classes, np.int64), ints(r, [0, 1])
     return r.node("OneHot", [r.name(input), depth, values], axis=-1)
-
-
-@composes("embedding_bag")
-def _embedding_bag(
-    *, input: Any, weight: Any, mode: str, offsets: Any, per_sample_weights: Any, **others: Any
-) -> Any:
-    if offsets is not None or input.ndim != 2 or others.get("padding_idx") is not None:
-        raise OnnxError("with offsets, or padding_idx")
-    rows = weight.index_select(0, input.reshape(-1)).reshape(-1, input.shape[1], weight.shape[1])
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(-1)
-    return rows.amax(1) if mode == "max" else rows.sum(1) if mode == "sum" else rows.mean(1)

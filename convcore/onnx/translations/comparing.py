@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import convcore
@@ -96,15 +97,9 @@ def _floating(input: Tensor) -> Any:
     return input.dtype if input.is_floating_point() else convcore.float32
 
 
-def _enter_infinite(name: str, **signs: Any) -> None:
-    @translates(name)
-    def infinite(r: Recorder, y: Any, *, input: Any) -> list[str]:
-        return r.node("IsInf", [as_dtype(r, input, _floating(input))], **signs)
-
-
-_enter_infinite("isinf")
-_enter_infinite("isposinf", detect_negative=0)
-_enter_infinite("isneginf", detect_positive=0)
+@translates("isinf")
+def _isinf(r: Recorder, y: Any, *, input: Any) -> list[str]:
+    return r.node("IsInf", [as_dtype(r, input, _floating(input))])
 
 
 @composes("isfinite")
@@ -119,7 +114,7 @@ def _nan_to_num(*, input: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     limits = convcore.finfo(input.dtype)
     high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
     x = input.masked_fill(input.isnan(), 0.0 if nan is None else nan)
-    return x.masked_fill(input.isposinf(), high).masked_fill(input.isneginf(), low)
+    return x.masked_fill(input == math.inf, high).masked_fill(input == -math.inf, low)
 
 
 @composes("isclose")

@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import convcore
-from convcore import Tensor, nn
-from convcore.nn import functional as F
+from convcore import Tensor
 from convcore.onnx.errors import OnnxError
-from convcore.onnx.recurrences import LAYERS
 from convcore.onnx.translation import ints, translates
 from convcore.onnx.values import array_of
 
@@ -131,20 +128,3 @@ def _rms_norm(
     root = r.node("Sqrt", r.node("Add", [*means, added]))
     result = r.node("Div", [x, *root])
     return result if weight is None else r.node("Mul", [*result, r.name(weight)])
-
-
-def _cross_map(r: Recorder, layer: Any, output: Any, input: Any) -> list[str]:
-    half = (layer.size - 1) // 2
-    window, by = 2 * half + 1, layer.alpha / layer.size
-    # The running sum of Torch 7 never lets go of the first channel.
-    kept = (np.arange(input.shape[1]) > half).astype(array_of(input).dtype)
-    with r.composing():
-        squares = input * input
-        lines = F.pad(squares.flatten(2).unsqueeze(1), (0, 0, half, half))
-        sums = (F.avg_pool2d(lines, (window, 1), 1) * window).reshape_as(input)
-        column = convcore.from_numpy(kept).reshape(-1, *(1,) * (input.ndim - 2))
-        scale = (sums + squares[:, :1] * column) * by + layer.k
-        return [r.name(input * scale**-layer.beta)]
-
-
-LAYERS[nn.CrossMapLRN2d.forward] = _cross_map

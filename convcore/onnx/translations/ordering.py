@@ -42,11 +42,6 @@ def _argsort(
     return _sorted(r, input, dim, descending)[1:]
 
 
-@composes("msort")
-def _msort(*, input: Any) -> Any:
-    return input.sort(0)[0]
-
-
 @composes("kthvalue")
 def _kthvalue(*, input: Any, k: int, dim: int, keepdim: bool) -> Any:
     found = [each.narrow(dim, k - 1, 1) for each in input.topk(k, dim, largest=False)]

@@ -208,39 +208,3 @@ def _maxima(r: Recorder, names: list[str], axis: int) -> list[str]:
     if r.opset < 18:
         return r.node("ReduceMax", names, axes=[axis], keepdims=0)
     return r.node("ReduceMax", [*names, ints(r, [axis])], keepdims=0)
-
-
-@_of_ranks("lp_pool")
-def _lp_pool(
-    rank: int,
-    r: Recorder,
-    y: Any,
-    *,
-    input: Any,
-    norm_type: float,
-    kernel_size: Any,
-    stride: Any,
-    ceil_mode: bool,
-) -> list[str]:
-    windows = _Windows(rank, r, input, y, kernel_size, stride, ceil_mode=ceil_mode)
-    if math.isinf(norm_type):
-        with r.composing():
-            sign = math.copysign(1.0, norm_type)
-            maxima = getattr(F, f"max_pool{rank}d")
-            largest = maxima(input.abs() * sign, kernel_size, stride, ceil_mode=ceil_mode)
-            return [r.name(largest * sign)]
-    if norm_type > 0 and not (norm_type % 2 or windows.ceil_mode or any(windows.after)):
-        return r.node("LpPool", [r.name(input)], p=int(norm_type), **_without_ceil(windows))
-    # LpPool takes absolute values, and counts no pixels: lp_pool does neither.
-    with r.composing():
-        mean = getattr(F, f"avg_pool{rank}d")
-        means = mean(input**norm_type, kernel_size, stride, 0, ceil_mode)
-        sums = means.sign() * means.abs().relu() * math.prod(windows.kernel)
-        return [r.name(sums ** (1.0 / norm_type))]
-
-
-def _without_ceil(windows: _Windows) -> dict[str, Any]:
-    """Return the attributes without that which LpPool has from opset 18 on."""
-    options = windows.options()
-    del options["ceil_mode"]
-    return options

@@ -17,7 +17,7 @@ def _matmul(r: Recorder, y: Any, /, **arguments: Any) -> list[str]:
     return r.node("MatMul", [r.name(a), r.name(b)])
 
 
-@composes("mv", "dot", "vdot", "rmatmul", "chain_matmul")
+@composes("mv", "dot", "rmatmul")
 def _product(**arguments: Any) -> Any:
     a, b = list(arguments.values())[:2]
     return a.matmul(b)
@@ -26,11 +26,6 @@ def _product(**arguments: Any) -> Any:
 @composes("outer", "ger")
 def _outer(*, input: Any, vec2: Any) -> Any:
     return input.unsqueeze(1) * vec2.unsqueeze(0)
-
-
-@composes("inner")
-def _inner(*, input: Any, other: Any) -> Any:
-    return input * other if 0 in (input.ndim, other.ndim) else input.matmul(other.movedim(-1, -2))
 
 
 def _enter_added(name: str, first: str, second: str) -> None:
@@ -45,7 +40,6 @@ def _enter_added(name: str, first: str, second: str) -> None:
 
 _enter_added("addmm", "mat1", "mat2")
 _enter_added("baddbmm", "batch1", "batch2")
-_enter_added("addmv", "mat", "vec")
 
 
 @translates("einsum")
@@ -56,14 +50,6 @@ def _einsum(r: Recorder, y: Any, *, args: Any) -> list[str]:
     if len(factors) == 1 and isinstance(factors[0], tuple | list):
         factors = factors[0]
     return r.node("Einsum", [r.name(each) for each in factors], equation=equation)
-
-
-@composes("bilinear")
-def _bilinear(*, input1: Any, input2: Any, weight: Any, bias: Any) -> Any:
-    # (..., 1, 1, a) (out, a, b) (..., 1, b, 1), the sums as products of matrices.
-    left = input1.unsqueeze(-2).unsqueeze(-2).matmul(weight)
-    result = left.matmul(input2.unsqueeze(-2).unsqueeze(-1)).squeeze(-1).squeeze(-1)
-    return result if bias is None else result + bias
 
 
 @composes("cross")

@@ -199,7 +199,7 @@ def _unbind(r: Recorder, y: Any, *, input: Any, dim: int) -> list[str]:
     return [r.node("Squeeze", [part, ints(r, [axis])])[0] for part in parts]
 
 
-@translates("narrow", "narrow_copy")
+@translates("narrow")
 def _narrow(r: Recorder, y: Any, *, input: Any, dim: int, start: Any, length: int) -> list[str]:
     if isinstance(start, Tensor) and r.is_computed(start):
         raise OnnxError("from a computed start on")

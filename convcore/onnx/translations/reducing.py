@@ -196,9 +196,3 @@ def _nanmean(*, input: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 def _cumsum(r: Recorder, y: Any, *, input: Any, dim: int, dtype: Any = None) -> list[str]:
     axis = r.constant(dim % max(input.ndim, 1), "int64")
     return r.node("CumSum", [as_dtype(r, input, y.dtype), axis])
-
-
-@composes("logcumsumexp")
-def _logcumsumexp(*, input: Any, dim: Any, **_: Any) -> Any:
-    most = input.amax(dim, True)
-    return (input - most).exp().cumsum(dim).log() + most

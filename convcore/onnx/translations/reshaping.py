@@ -137,7 +137,7 @@ def _stack(r: Recorder, y: Any, *, tensors: Any, dim: int) -> list[str]:
     return r.node("Concat", parts, axis=dim % y.ndim)
 
 
-@translates("split", "chunk", "tensor_split", "unsafe_split", "unsafe_chunk", "split_with_sizes")
+@translates("split", "chunk", "tensor_split", "split_with_sizes")
 def _split(r: Recorder, y: Any, /, *, dim: int, **arguments: Any) -> list[str]:
     x = next(iter(arguments.values()))
     sizes = ints(r, [part.shape[dim] for part in y])

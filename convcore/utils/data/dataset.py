@@ -6,7 +6,7 @@ import bisect
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, Iterable, TypeVar  # noqa: UP035  # Iterable is Generic there
 
 from convcore import random
@@ -18,7 +18,6 @@ __all__ = [
     "ConcatDataset",
     "Dataset",
     "IterableDataset",
-    "StackDataset",
     "Subset",
     "TensorDataset",
     "random_split",
@@ -202,64 +201,6 @@ class ChainDataset(IterableDataset):
 
     def __len__(self) -> int:
         return sum(len(dataset) for dataset in self._streams())
-
-
-class StackDataset(Dataset):
-    """Samples that are tuples, or dicts, of the samples of several datasets.
-
-    Parameters
-    ----------
-    *args : Dataset
-        Datasets of the same length; the samples are tuples.
-    **kwargs : Dataset
-        Such by name; the samples are dicts.
-
-    Raises
-    ------
-    ValueError
-        There are none, or both kinds, or their lengths differ.
-
-    Examples
-    --------
-    >>> StackDataset(number=range(3), letter="abc")[1]
-    {'number': 1, 'letter': 'b'}
-    """
-
-    datasets: tuple | dict
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if args and kwargs:
-            raise ValueError(
-                "Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like "
-                "input/output, but both types are given."
-            )
-        if not args and not kwargs:
-            raise ValueError("At least one dataset should be passed")
-        self.datasets = args or kwargs
-        lengths = {len(dataset) for dataset in args or kwargs.values()}
-        if len(lengths) > 1:
-            raise ValueError("Size mismatch between datasets")
-        (self._length,) = lengths
-
-    def _each(self, take: Callable[[Any], Any]) -> Any:
-        """Return what ``take`` returns for each dataset, in a tuple or a dict."""
-        if isinstance(self.datasets, dict):
-            return {name: take(dataset) for name, dataset in self.datasets.items()}
-        return tuple(map(take, self.datasets))
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._each(lambda dataset: dataset[index])
-
-    def __getitems__(self, indices: list) -> list[Any]:
-        """Return several samples."""
-        columns = self._each(lambda dataset: _samples(dataset, indices))
-        if isinstance(columns, dict):
-            rows = zip(*columns.values(), strict=True)
-            return [dict(zip(columns, row, strict=True)) for row in rows]
-        return list(zip(*columns, strict=True))
-
-    def __len__(self) -> int:
-        return self._length
 
 
 def _samples(dataset: Any, indices: list) -> list[Any]:

@@ -25,8 +25,8 @@ def test_results_have_the_dtype_of_the_arrays(dtype):
 
 
 def test_a_number_joins_an_array():
-    found = compute(of_two("zeta"), np.array([2.0, 4.0]), 1)
-    np.testing.assert_allclose(found, [np.pi**2 / 6, np.pi**4 / 90])
+    found = compute(of_two("xlogy"), np.array([2.0, 4.0]), np.e)
+    np.testing.assert_allclose(found, [2.0, 4.0])
 
 
 def test_the_first_call_loads_scipys_functions():

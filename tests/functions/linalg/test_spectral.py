@@ -72,7 +72,6 @@ def test_agree_with_pytorch(torch, rng, is_complex):
     a = drawn(rng, 2, 4, 3, is_complex=is_complex)
     agree(torch, lambda m, a: through_svd(m, a), a, rtol=1e-7)
     agree(torch, lambda m, a: m.linalg.svdvals(a), a, rtol=1e-7)
-    agree(torch, lambda m, a: m.svd(a)[1], a, rtol=1e-7)
     agree(torch, lambda m, a: through_eigh(m, a), a[:, :3].copy(), rtol=1e-7)
     agree(torch, lambda m, a: m.linalg.eigvalsh(a), a[:, :3].copy(), rtol=1e-7)
     agree(torch, lambda m, a: through_eig(m, a), a[:, :3].copy(), rtol=1e-7)
@@ -80,11 +79,8 @@ def test_agree_with_pytorch(torch, rng, is_complex):
 
 
 def test_results_print_as_pytorchs_do(torch):
-    for call in (
-        lambda m: m.linalg.eigh(m.eye(2) * m.tensor([1.0, 2.0])),
-        lambda m: m.svd(m.zeros(2, 2), compute_uv=False),
-    ):
-        assert repr(call(convcore)) == repr(call(torch))
+    ours, theirs = (m.linalg.eigh(m.eye(2) * m.tensor([1.0, 2.0])) for m in (convcore, torch))
+    assert repr(ours) == repr(theirs)
 
 
 def test_errors_are_pytorchs(torch):
