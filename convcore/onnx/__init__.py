@@ -1,14 +1,16 @@
 """Models in ONNX's format: load them as nets, write nets (extra ``[onnx]``).
 
 `load` makes a net of a model: weights are parameters, nodes are submodules, so that gradients
-reach the weights and hooks fire by node name.  `save` writes its weights back into the model.
-`export` writes a net as a new model.  `Backend` lets the standard's own tests run on convcore.
+reach the weights and hooks fire by node name.  `train_only` chooses what is trained, `cut` returns
+a part of the net.  `save` writes its weights back into the model, `export` writes a net as a new
+model.  `Backend` lets the standard's own tests run on convcore.
 
 - ``loading.py``: `load`; ``reading.py``: the file; ``external.py``: data in files beside it;
 - ``building.py``: from a graph to a net; ``scope.py``: the names that its nodes see;
 - ``layers.py``: nodes that a layer of nn can do;
 - ``graph.py``, ``nodes.py``: the net and its modules; ``naming.py``: their names;
 - ``saving.py``: `save`; ``origins.py``: where the model stores a net's tensors;
+- ``tuning.py``: `train_only` and `cut`;
 - ``operators/``: a function for each operator, a family a file;
 - ``exporting.py``: a net as a model; ``recording.py``: one run of it as nodes;
 - ``constancy.py``: another run, which finds what only seemed constant;
@@ -41,13 +43,33 @@ if TYPE_CHECKING or importlib.util.find_spec("onnx"):
     from convcore.onnx.loading import load
     from convcore.onnx.program import ONNXProgram
     from convcore.onnx.saving import save
+    from convcore.onnx.tuning import cut, train_only
 else:
-    from convcore.onnx.absent import Backend, Graph, ONNXProgram, export, load, save
+    from convcore.onnx.absent import (
+        Backend,
+        Graph,
+        ONNXProgram,
+        cut,
+        export,
+        load,
+        save,
+        train_only,
+    )
 
 if TYPE_CHECKING:
     from convcore.onnx.backend import Backend as Backend
 
-__all__ = ["Graph", "ONNXProgram", "OnnxError", "export", "is_in_onnx_export", "load", "save"]
+__all__ = [
+    "Graph",
+    "ONNXProgram",
+    "OnnxError",
+    "cut",
+    "export",
+    "is_in_onnx_export",
+    "load",
+    "save",
+    "train_only",
+]
 
 
 _calls.hint_keywords(__name__)

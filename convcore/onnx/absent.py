@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 
+def cut(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raise ModuleNotFoundError: nets of models are loaded with the package onnx."""
+    raise _needed("cut")
+
+
 def export(*args: Any, **kwargs: Any) -> NoReturn:
     """Raise ModuleNotFoundError: nets are exported with the package onnx."""
     raise _needed("export")
@@ -18,6 +23,11 @@ def load(*args: Any, **kwargs: Any) -> NoReturn:
 def save(*args: Any, **kwargs: Any) -> NoReturn:
     """Raise ModuleNotFoundError: models are written with the package onnx."""
     raise _needed("save")
+
+
+def train_only(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raise ModuleNotFoundError: nets of models are loaded with the package onnx."""
+    raise _needed("train_only")
 
 
 class _Absent:

@@ -19,7 +19,7 @@ from convcore.onnx.naming import identifier, module_names, quoted
 from convcore.onnx.nodes import Node, Operation, Subgraphs
 from convcore.onnx.operators import OPERATORS
 from convcore.onnx.operators.control_flow import CONTROL_FLOW, Kind, call
-from convcore.onnx.origins import Computed, Origins
+from convcore.onnx.origins import Computed, Origins, stored_tensors
 from convcore.onnx.scope import STANDARD, Scope, key_of, opsets_of, scope_of
 from convcore.onnx.values import Value, constant_of, dtype_of, is_differentiable
 
@@ -50,7 +50,12 @@ def build_with_origins(proto: onnx.ModelProto, external: ExternalData) -> tuple[
         raise OnnxError(f"not supported: {'; '.join(faults[:8])}{more}")
     net = _build_graph(proto.graph, scope, proto.ir_version)
     net.metadata = {each.key: each.value for each in proto.metadata_props}
-    return net, scope.shared.origins
+    origins = scope.shared.origins
+    for path, parameter in net.named_parameters(remove_duplicate=False):
+        stored = (each.proto for each in stored_tensors(parameter, origins))
+        names = (each.name for each in stored if isinstance(each, onnx.TensorProto))
+        net.initializers[path] = tuple(filter(None, names))
+    return net, origins
 
 
 def _build_graph(proto: onnx.GraphProto, scope: Scope, ir_version: int = 0) -> Graph:
@@ -94,8 +99,7 @@ class _Builder:
         self.folded: list[Folded] = []
 
     def build(self, nodes: Sequence[NodeProto]) -> Graph:
-        own = ("input_names", "output_names", "metadata", "steps", "constants")
-        names = module_names(nodes, [*dir(Graph), *nn.Module().__dict__, *own])
+        names = module_names(nodes, [*dir(Graph), *vars(Graph({}, (), (), (), {}))])
         for node, name in zip(nodes, names, strict=True):
             try:
                 self.scope.count_node()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,13 +50,48 @@ class Folded(NamedTuple):
     outputs: tuple[str, ...]
 
 
-class _Nodes(dict[str, nn.Module]):
-    """Modules by the names of nodes."""
+class Nodes(Mapping[str, nn.Module]):
+    """The modules of a net's nodes by the names of the nodes.
 
-    def __missing__(self, name: str) -> nn.Module:
-        near = difflib.get_close_matches(str(name), self, 3)
-        shown = ", ".join(map(quoted, near or list(self)[:3]))
-        raise KeyError(f"no node has the name {name!r}; there are {shown}")
+    Assigning to a name replaces the node's module, which is called with the inputs of the node that
+    are not weights.
+    """
+
+    def __init__(self, places: Mapping[str, tuple[nn.Module, str]]) -> None:
+        self._places = places
+
+    def __getitem__(self, name: str) -> nn.Module:
+        graph, key = self._place(name)
+        return graph.get_submodule(key)
+
+    def __setitem__(self, name: str, module: nn.Module) -> None:
+        graph, key = self._place(name)
+        if not isinstance(module, nn.Module):
+            raise TypeError(
+                f"nodes[{name!r}]: a node is replaced by a Module, got {type(module).__name__}"
+            )
+        graph.add_module(key, module)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def _place(self, name: str) -> tuple[nn.Module, str]:
+        if name in self._places:
+            return self._places[name]
+        raise KeyError(f"no node has the name {name!r}; {nearest_names(name, self)}")
+
+
+def nearest_names(name: str, names: Iterable[str]) -> str:
+    """Return words about the names that are most like one, or about the first ones."""
+    names = list(names)
+    near = difflib.get_close_matches(str(name), names, 3) or names[:3]
+    return f"there are {', '.join(map(quoted, near))}"
 
 
 class Graph(nn.Module):
@@ -88,8 +123,10 @@ class Graph(nn.Module):
         The graph's own names, in order.
     optional_names : tuple of str
         Of inputs with a default, which forward takes after the others.
-    nodes : dict of str to Module
+    nodes : mapping of str to Module
         The nodes' modules by the names that the file has.
+    initializers : dict of str to tuple of str
+        The initializers that each parameter was made of, by the parameter's name.
     metadata : dict of str to str
         What the model's file says of it besides the graph: classes' names, an author.
     captured_names : tuple of str
@@ -116,6 +153,8 @@ class Graph(nn.Module):
             self.add_module(name, module)
         self.input_names, self.output_names = tuple(inputs), tuple(outputs)
         self.metadata: dict[str, str] = {}
+        self.initializers: dict[str, tuple[str, ...]] = {}
+        self._node_names = {k: getattr(each, "onnx_name", "") for k, each in modules.items()}
         self.constants = dict(constants)
         _mark(self.constants.values())
         self.optional_names, self._folded = tuple(optional), tuple(folded)
@@ -123,19 +162,20 @@ class Graph(nn.Module):
         self.steps = with_releases(steps, self._results)
 
     @property
-    def nodes(self) -> dict[str, nn.Module]:
+    def nodes(self) -> Nodes:
         """The modules of nodes by the names that nodes have in the file.
 
         Of those in branches, loops and functions too.  A node without a name, or with that of an
         earlier one, has its module's path.  What was computed when the net was loaded has none.
+        ``net.nodes["fc"] = nn.Linear(512, 3)`` replaces the module of a node.
         """
-        found = _Nodes()
+        found: dict[str, tuple[nn.Module, str]] = {}
         for path, graph in self.named_modules():
-            for name, module in graph.named_children() if isinstance(graph, Graph) else ():
-                own = getattr(module, "onnx_name", "")
+            for name, _ in graph.named_children() if isinstance(graph, Graph) else ():
+                own = graph._node_names.get(name, "")  # also where another module is in its place
                 place = f"{path}.{name}" if path else name
-                found[own if own and own not in found else place] = module
-        return found
+                found[own if own and own not in found else place] = graph, name
+        return Nodes(found)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return the graph's output, or a tuple of them.

@@ -130,16 +130,15 @@ draw(shown)
 # Train its last layer for another task
 # -------------------------------------
 #
-# Sky or not? The upper 100 rows of this photograph are sky, the lower 150 are not. Everything but
-# the last convolution is frozen; gradients reach that one's weights as in a net of our own. The
-# net stays in evaluation mode, so that its batch norm keeps the statistics that it came with.
+# Sky or not? The upper 100 rows of this photograph are sky, the lower 150 are not. `train_only`
+# freezes everything but the last convolution; gradients reach that one's weights as in a net of our
+# own. The batch norm stays in evaluation mode, so that it keeps the statistics that it came with.
 
-last = [module for module in net.children() if isinstance(module, nn.Conv2d)][-1]
-net.requires_grad_(False)
-last.requires_grad_(True)
+last = [name for name, node in net.nodes.items() if isinstance(node, nn.Conv2d)][-1]
+print("trained:", convcore.onnx.train_only(net, last))
 top, bottom = (0, 100), (temple.shape[1] - 150, temple.shape[1])
 accuracy = fit(
-    net, last.parameters(), lambda n: (patches(temple, n, top), patches(temple, n, bottom)), 60
+    net, net.parameters(), lambda n: (patches(temple, n, top), patches(temple, n, bottom)), 60
 )
 print(f"sky or not, on fresh patches: {accuracy:.1%}")
 
@@ -158,10 +157,11 @@ draw(
 # Send it on, and run it fast
 # ---------------------------
 #
-# What is exported and loaded again gives the same bits. `optimize_for_inference` folds the batch
-# norm, fuses the ReLUs and makes a plan of the rest, as for every other net.
+# `save` writes the model that came, with the new weights; loaded again, it gives the same bits.
+# `optimize_for_inference` folds the batch norm, fuses the ReLUs and makes a plan of the rest, as
+# for every other net.
 
-convcore.onnx.export(net, patches(temple, 1), file, input_names=["patches"], dynamic_axes=free)
+convcore.onnx.save(net, file)
 again = convcore.onnx.load(file)
 with convcore.no_grad():
     print("the same bits:", convcore.equal(again(held_out), net(held_out)))

@@ -1,4 +1,8 @@
-"""Quantized numbers: to floats, computed, and back; the sums are exact."""
+"""Quantized numbers: to floats, computed, and back; the sums are exact.
+
+A tensor that is quantized and dequantized passes its gradient straight through where it is within
+the type's limits: DequantizeLinear finds it in the attribute ``straight`` of the integers.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ from typing import Any
 import numpy as np
 
 import convcore
+from convcore import Tensor
+from convcore.autograd.grad_mode import is_grad_enabled
 from convcore.onnx.operators.convolution import conv
 from convcore.onnx.operators.elementwise import saturated
 from convcore.onnx.operators.linear import product
@@ -60,7 +66,14 @@ def quantize_linear(
     shift = np.zeros((), kind) if zero is None else array_of(zero)
     compute = np.float32 if array.dtype.itemsize <= 4 else np.float64
     quotient = array.astype(compute) / _along(steps.astype(compute), array, axis, block_size)
-    return value_of(_rounded(quotient, _along(shift, array, axis, block_size), kind, saturate))
+    shift = _along(shift, array, axis, block_size)
+    y = value_of(_rounded(quotient, shift, kind, saturate))
+    limits = _limits(kind)
+    if limits and isinstance(y, Tensor) and x.requires_grad and is_grad_enabled():
+        numbers = np.rint(quotient) + shift
+        inside = value_of((limits[0] <= numbers) & (numbers <= limits[1]))
+        y.straight = convcore.where(inside, x - x.detach(), 0)  # zeros that have x's gradient  # type: ignore[attr-defined]
+    return y
 
 
 @operator("DequantizeLinear", folds=True)
@@ -80,7 +93,9 @@ def dequantize_linear(
     if zero is not None:
         numbers = numbers - _along(array_of(zero).astype(np.float32), array, axis, block_size)
     result = numbers * _along(steps.astype(np.float32), array, axis, block_size)
-    return value_of(result.astype(dtype_of(output_dtype) if output_dtype else steps.dtype))
+    y = value_of(result.astype(dtype_of(output_dtype) if output_dtype else steps.dtype))
+    straight = getattr(x, "straight", None)
+    return y if straight is None else y + straight.to(y.dtype)
 
 
 @operator("DynamicQuantizeLinear")
