@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import time
 from collections.abc import Iterable
@@ -47,7 +48,7 @@ class Guess:
 
 def follow(steps: Iterable[Step]) -> None:
     """Take all steps, and show each on standard error."""
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and importlib.util.find_spec("rich"):
         _with_bar(steps)
     else:
         _with_lines(steps)

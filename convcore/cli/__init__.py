@@ -18,7 +18,7 @@ import convcore
 from convcore._errors.hints import stale_kernels
 from convcore.cli import bench, completion, demo, info, plan, verify
 from convcore.cli.errors import UsageError, is_of_setting, lacking
-from convcore.cli.models import inspect, run_model, summary
+from convcore.cli.models import finetune, inspect, run_model, summary
 from convcore.cli.overview import overview
 from convcore.cli.parser import Parser
 from convcore.cli.programs import run, watch
@@ -96,7 +96,19 @@ def _parser() -> argparse.ArgumentParser:
         "-v", "--version", action="version", version=f"convcore {convcore.__version__}"
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for module in (run, watch, bench, info, verify, plan, summary, inspect, run_model, demo):
+    for module in (
+        run,
+        watch,
+        bench,
+        info,
+        verify,
+        plan,
+        summary,
+        inspect,
+        run_model,
+        finetune,
+        demo,
+    ):
         module.add_command(commands)
     completion.add_command(commands, parser)
     return parser

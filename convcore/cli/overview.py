@@ -18,6 +18,7 @@ _EXAMPLES = {
         ("watch train.py", "loss, gradients, dead units, live"),
         ("summary resnet18", "a net's modules, parameters and memory"),
         ("run-model net.onnx -i x.jpg", "what a net sees in a photo [onnx]"),
+        ("finetune net.onnx --data x", "train it on your pictures [onnx]"),
         ("inspect resnet18", "a page: graph, layers, values, faults"),
     ),
     "See how fast it is": (

@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 import math
+import sys
 
 import pytest
 
@@ -460,7 +461,12 @@ def test_a_brief_report_fits_a_screen_and_ends_in_the_verdict(outcome):
 # --- progress -------------------------------------------------------------------------------------
 
 
-def test_progress_outside_a_terminal_is_a_line_now_and_then(monkeypatch, capsys):
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_progress_outside_a_terminal_or_without_rich_is_a_line_now_and_then(
+    is_terminal, monkeypatch, capsys
+):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    monkeypatch.setitem(sys.modules, "rich", None)
     clock = itertools.count(step=3.0)
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
     step = progress.Step

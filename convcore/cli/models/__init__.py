@@ -1,1 +1,1 @@
-"""Commands about one net: its table, and what it makes of an input."""
+"""Commands about one net: its table, what it makes of an input, and its training."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from convcore._errors import HINT
@@ -14,18 +15,16 @@ def open_model(file: str) -> tuple[Any, list[Any]]:
     """Return the net of a file, and what the file says of its inputs."""
     require_extra("onnx", "onnx")
     from convcore import onnx
-    from convcore.onnx.building import build_model
-    from convcore.onnx.reading import read_model
 
     try:
-        proto, external = read_model(file)
-        net = build_model(proto, external)
+        net = onnx.load(file)
+        proto, _ = net._source.read()
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}") from None
     except onnx.OnnxError as error:
         said = one_line(error).removeprefix(f"{file} ")
         raise UsageError(f"{file}: {said}") from None
-    return net.eval(), [info for info in proto.graph.input if info.name in net.input_names]
+    return net, [info for info in proto.graph.input if info.name in net.input_names]
 
 
 def open_with_zeros(file: str, sizes: tuple[int, ...] | None) -> tuple[Any, tuple[Any, ...]]:
@@ -42,6 +41,16 @@ def one_line(error: Exception) -> str:
     text, hint, advice = (lacking(error) or str(error)).partition(HINT)
     said = f"{text.removesuffix('.')}. {hint}{advice}" if hint else text
     return " ".join(said.split())
+
+
+def lines_of(file: Path) -> list[str]:
+    """Return the lines of --labels: names of classes."""
+    try:
+        return [printable(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    except OSError as error:
+        raise UsageError(f"--labels {file}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--labels {file}: {error}") from None
 
 
 def first_of(names: Sequence[str]) -> str:

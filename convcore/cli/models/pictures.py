@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,39 @@ from convcore.cli.errors import UsageError, count, require_extra
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 # Channels of a picture that are known: grey values, or red, green and blue.
 _MODES = {1: "L", 3: "RGB"}
+
+
+def add_options(parser: argparse.ArgumentParser, of: str) -> None:
+    """Add the options that say how photographs become a net's input; ``of`` begins their help."""
+    parser.add_argument(
+        "--mean", type=_numbers, metavar="R,G,B",
+        help=f"{of}: subtracted from its values, which are from 0 to 1",
+    )  # fmt: skip
+    parser.add_argument(
+        "--std", type=_positive, metavar="R,G,B", help=f"{of}: what its values are divided by then"
+    )
+    parser.add_argument(
+        "--imagenet", action="store_true",
+        help=f"{of}: --mean and --std of nets that were trained on ImageNet",
+    )  # fmt: skip
+    parser.add_argument(
+        "--largest", type=_one_positive, metavar="N",
+        help=f"{of}: its brightest value, for nets that take 0 to 255",
+    )  # fmt: skip
+    parser.add_argument(
+        "--size", type=height_and_width, metavar="H,W",
+        help=f"{of}, where the net leaves height and width free; its own by default",
+    )  # fmt: skip
+
+
+def scale_of(arguments: argparse.Namespace) -> tuple[list[float], list[float], float]:
+    """Return what is subtracted from values, what divides them, and the brightest value before."""
+    largest = arguments.largest or 1.0
+    if not arguments.imagenet:
+        return arguments.mean or [0.0], arguments.std or [1.0], largest
+    if arguments.mean or arguments.std:
+        raise UsageError("--imagenet sets --mean and --std: give it, or those")
+    return *imagenet_units(), largest
 
 
 def read_picture(
@@ -48,17 +82,11 @@ def read_picture(
         The file cannot be read, or the input is no picture.
     """
     require_extra(extra, "PIL")
-    from PIL import Image, ImageOps
+    from PIL import Image
 
     last = _channels_are_last(axes)
     channels, height, width = axes[3 if last else 1], *(axes[1:3] if last else axes[2:])
-    try:
-        with Image.open(file) as opened:
-            shown = ImageOps.exif_transpose(opened).convert(_MODES[int(channels)])
-    except FileNotFoundError:
-        raise UsageError(f"{file}: No such file or directory") from None
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise UsageError(f"{file}: this is no picture that Pillow can read: {error}") from None
+    shown = _opened(file, _MODES[int(channels)])
     before = shown.size
     free = before if size is None else size[::-1]
     sizes = tuple(
@@ -84,6 +112,24 @@ def read_picture(
     return np.stack([array] * copies), said
 
 
+def require_picture(file: Path) -> None:
+    """Raise a `UsageError` unless a file begins as a picture does."""
+    _opened(file)
+
+
+def _opened(file: Path, mode: str | None = None) -> Any:
+    """Return a picture in a mode, upright; without a mode, only see that it can be opened."""
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(file) as opened:
+            return None if mode is None else ImageOps.exif_transpose(opened).convert(mode)
+    except FileNotFoundError:
+        raise UsageError(f"{file}: No such file or directory") from None
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise UsageError(f"{file}: this is no picture that Pillow can read: {error}") from None
+
+
 def imagenet_units() -> tuple[list[float], list[float]]:
     """Return what nets that were trained on ImageNet have as ``mean`` and ``std``."""
     from convcore.demo.maps import MEAN, STD
@@ -105,6 +151,33 @@ def height_and_width(text: str) -> tuple[int, int]:
     if len(parts) != 2:
         raise argparse.ArgumentTypeError(f"must be a height and a width as 224,224, got {text!r}")
     return count(parts[0]), count(parts[1])
+
+
+def _numbers(text: str) -> list[float]:
+    """Parse finite numbers with commas between them."""
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(map(isfinite, found)):
+        raise argparse.ArgumentTypeError(f"must be numbers as 0.5,0.5,0.5, got {text!r}")
+    return found
+
+
+def _positive(text: str) -> list[float]:
+    """Parse numbers above 0 with commas between them."""
+    found = _numbers(text)
+    if min(found) <= 0:
+        raise argparse.ArgumentTypeError(f"must be above 0, got {text!r}")
+    return found
+
+
+def _one_positive(text: str) -> float:
+    """Parse one number above 0."""
+    found = _positive(text)
+    if len(found) > 1:
+        raise argparse.ArgumentTypeError(f"must be one number, got {text!r}")
+    return found[0]
 
 
 def _channels_are_last(axes: list[int | str]) -> bool:

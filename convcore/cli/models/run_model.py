@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from math import isfinite
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -12,14 +11,8 @@ from typing import Any
 
 from convcore._errors.text import printable
 from convcore.cli.errors import UsageError, count, require_place
-from convcore.cli.models.files import axes_of, first_of, fits, one_line, open_model
-from convcore.cli.models.pictures import (
-    SUFFIXES,
-    height_and_width,
-    imagenet_units,
-    read_picture,
-    resize_hint,
-)
+from convcore.cli.models.files import axes_of, first_of, fits, lines_of, one_line, open_model
+from convcore.cli.models.pictures import SUFFIXES, add_options, read_picture, resize_hint, scale_of
 
 _SECONDS = 1.0
 # Of a batch, whose largest results are printed.
@@ -54,26 +47,7 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--labels", type=Path, metavar="FILE", help="what the last axis means: one name a line"
     )
-    parser.add_argument(
-        "--mean", type=_numbers, metavar="R,G,B",
-        help="of a photograph: subtracted from its values, which are from 0 to 1",
-    )  # fmt: skip
-    parser.add_argument(
-        "--std", type=_positive, metavar="R,G,B",
-        help="of a photograph: what its values are divided by then",
-    )  # fmt: skip
-    parser.add_argument(
-        "--imagenet", action="store_true",
-        help="of a photograph: --mean and --std of nets that were trained on ImageNet",
-    )  # fmt: skip
-    parser.add_argument(
-        "--largest", type=_one_positive, metavar="N",
-        help="of a photograph: its brightest value, for nets that take 0 to 255",
-    )  # fmt: skip
-    parser.add_argument(
-        "--size", type=height_and_width, metavar="H,W",
-        help="of a photograph, where the net leaves height and width free; its own by default",
-    )  # fmt: skip
+    add_options(parser, "of a photograph")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE.npz", help="write the outputs there"
     )
@@ -93,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError(f"--output {arguments.output}: arrays are written to a file.npz")
     _require_file(arguments.model)
     net, infos = open_model(str(arguments.model))
-    labels = None if arguments.labels is None else _lines(arguments.labels)
+    labels = None if arguments.labels is None else lines_of(arguments.labels)
     inputs = [convcore.from_numpy(array) for array in _inputs(arguments, infos)]
     axes = [axis for info in infos for axis in axes_of(info)]
     results = _called(arguments, net, inputs, resize_hint(arguments.input, axes, arguments.size))
@@ -126,10 +100,7 @@ def _inputs(arguments: argparse.Namespace, infos: Sequence[Any]) -> list[Any]:
     if file.suffix.lower() != ".npz" and len(infos) != 1:
         raise UsageError(f"the net has the inputs {', '.join(names)}: give them in one x.npz")
     if file.suffix.lower() in SUFFIXES:
-        array, said = read_picture(
-            *(file, axes_of(infos[0]), arguments.size),
-            *(*_scale(arguments), arguments.largest or 1.0),
-        )
+        array, said = read_picture(*(file, axes_of(infos[0]), arguments.size), *scale_of(arguments))
         print(said)
         return [array]
     for option in ("mean", "std", "imagenet", "largest", "size"):
@@ -149,15 +120,6 @@ def _inputs(arguments: argparse.Namespace, infos: Sequence[Any]) -> list[Any]:
             f"{file} has {first_of(list(found))}; the net's inputs are {', '.join(names)}"
         )
     return [_checked(found[info.name], info) for info in infos]
-
-
-def _scale(arguments: argparse.Namespace) -> tuple[list[float], list[float]]:
-    """Return what is subtracted from a photograph's values, and what they are divided by."""
-    if arguments.imagenet:
-        if arguments.mean or arguments.std:
-            raise UsageError("--imagenet sets --mean and --std: give it, or those")
-        return imagenet_units()
-    return arguments.mean or [0.0], arguments.std or [1.0]
 
 
 def _arrays(file: Path, name: str) -> dict[str, Any]:
@@ -288,39 +250,3 @@ def _median_times(calls: Sequence[Callable[[], Any]]) -> list[float]:
             call()
             own.append(perf_counter() - start)
     return list(map(median, times))
-
-
-def _lines(file: Path) -> list[str]:
-    try:
-        return [printable(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    except OSError as error:
-        raise UsageError(f"--labels {file}: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"--labels {file}: {error}") from None
-
-
-def _numbers(text: str) -> list[float]:
-    """Parse finite numbers with commas between them."""
-    try:
-        found = [float(part) for part in text.split(",")]
-    except ValueError:
-        found = []
-    if not found or not all(map(isfinite, found)):
-        raise argparse.ArgumentTypeError(f"must be numbers as 0.5,0.5,0.5, got {text!r}")
-    return found
-
-
-def _positive(text: str) -> list[float]:
-    """Parse numbers above 0 with commas between them."""
-    found = _numbers(text)
-    if min(found) <= 0:
-        raise argparse.ArgumentTypeError(f"must be above 0, got {text!r}")
-    return found
-
-
-def _one_positive(text: str) -> float:
-    """Parse one number above 0."""
-    found = _positive(text)
-    if len(found) > 1:
-        raise argparse.ArgumentTypeError(f"must be one number, got {text!r}")
-    return found[0]

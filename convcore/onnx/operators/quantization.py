@@ -72,7 +72,8 @@ def quantize_linear(
     if limits and isinstance(y, Tensor) and x.requires_grad and is_grad_enabled():
         numbers = np.rint(quotient) + shift
         inside = value_of((limits[0] <= numbers) & (numbers <= limits[1]))
-        y.straight = convcore.where(inside, x - x.detach(), 0)  # zeros that have x's gradient  # type: ignore[attr-defined]
+        straight = convcore.where(inside, x - x.detach(), 0)  # zeros that have x's gradient
+        y.straight = straight  # type: ignore[attr-defined]
     return y
 
 
