@@ -10,7 +10,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-_OWN = str(Path(__file__).parent) + os.sep
+_OWN = str(Path(__file__).parents[1]) + os.sep  # the folder of convcore
 
 
 def users_frame() -> tuple[FrameType, int]:
@@ -32,6 +32,9 @@ def is_from_signal_handler(error: BaseException) -> bool:
 
 
 def _code_of(handler: Any) -> CodeType | None:
-    """Return the code of a function or method, or of a callable object's class."""
-    found = getattr(handler, "__code__", None)
-    return found or getattr(vars(type(handler)).get("__call__"), "__code__", None)
+    """Return the code of a function, method, partial, or callable object's class."""
+    while hasattr(handler, "func"):  # a partial's
+        handler = handler.func
+    if not hasattr(handler, "__code__"):
+        handler = vars(type(handler)).get("__call__")
+    return getattr(handler, "__code__", None)

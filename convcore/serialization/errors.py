@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pickle
-import signal
 import struct
 import sys
 import zipfile
 import zlib
-from types import CodeType
-from typing import Any
+
+from convcore._errors.frames import is_from_signal_handler
 
 
 class CheckpointError(pickle.UnpicklingError, ValueError, RuntimeError):
@@ -62,21 +61,4 @@ def _is_callers(error: BaseException) -> bool:
         while frame is not None:
             depth, frame = depth + 1, frame.f_back  # type: ignore[assignment]
         return depth + _N_FRAMES > sys.getrecursionlimit()
-    if isinstance(error, TimeoutError):
-        return True
-    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code in handlers:
-            return True
-        trace = trace.tb_next
-    return False
-
-
-def _code_of(handler: Any) -> CodeType | None:
-    """Return the code of a signal handler written in Python."""
-    while hasattr(handler, "func"):  # a partial's
-        handler = handler.func
-    if not hasattr(handler, "__code__"):
-        handler = vars(type(handler)).get("__call__")
-    return getattr(handler, "__code__", None)
+    return isinstance(error, TimeoutError) or is_from_signal_handler(error)

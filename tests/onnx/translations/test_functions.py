@@ -277,8 +277,8 @@ SAMPLING = {
     "nearest": lambda x: F.grid_sample(
         x, x[:, :2].permute(0, 2, 3, 1).tanh() * 0.9, "nearest", "border", True
     ),
-    "affine_grid": lambda x: F.affine_grid(x[:, :2, :3, 0], (3, 1, 4, 5), align_corners=False),
-    "corners": lambda x: F.affine_grid(x[:, :2, :3, 0], (3, 1, 4, 5), align_corners=True),
+    "affine_grid": lambda x: F.affine_grid(x[:, :2, :3, 0], (len(x), 1, 4, 5), align_corners=False),
+    "corners": lambda x: F.affine_grid(x[:, :2, :3, 0], (len(x), 1, 4, 5), align_corners=True),
 }
 FAMILIES = {
     "arithmetic": ARITHMETIC,
