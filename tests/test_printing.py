@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
+import convcore
 from convcore._tensor import dtypes, printing, wrap
 
 NAMES = [one._name for one in dtypes.ALL]
@@ -122,7 +123,7 @@ def test_printing_of_leaves_that_require_grad(torch, rng):
 
 
 def test_printing_of_results_names_the_node():
-    result = wrap(np.arange(3.0, dtype=np.float32)).requires_grad_() * 1
+    result = convcore.arange(3.0, requires_grad=True) * 1
     assert str(result) == "tensor([0., 1., 2.], grad_fn=<MulBackward0>)"
 
 
