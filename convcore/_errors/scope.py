@@ -157,7 +157,7 @@ _RARE = {
         clip_grad_norm
     """,
     "use AdamW, Adam, SGD or RMSprop": """
-        ASGD Adafactor Adamax Muon NAdam RAdam Rprop SparseAdam adamax asgd nadam radam rprop
+        ASGD Adafactor Adamax Muon Rprop SparseAdam adamax asgd rprop
         sparse_adam
     """,
     "use scipy.stats for densities and moments": """

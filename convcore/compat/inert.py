@@ -36,8 +36,7 @@ MODULES = (
 # Names out of scope that a package imports, and uses only where its user asks for them.
 NAMES = frozenset(
     (
-        "torch.nn.EmbeddingBag",
-        *(f"torch.optim.{name}" for name in ("Adamax", "NAdam", "RAdam")),
+        *("torch.nn.EmbeddingBag", "torch.optim.Adamax"),
         *(f"torch.autograd.{name}" for name in ("_calculate_shape", "kineto_available")),
         *(f"torch.distributions.{name}" for name in ("Laplace", "LogisticNormal")),
         *(f"torch.distributions.{name}" for name in ("NegativeBinomial", "StudentT")),

@@ -9,7 +9,9 @@ from convcore.optim.adadelta import Adadelta
 from convcore.optim.adagrad import Adagrad
 from convcore.optim.adam import Adam, AdamW
 from convcore.optim.lbfgs import LBFGS
+from convcore.optim.nadam import NAdam
 from convcore.optim.optimizer import Optimizer
+from convcore.optim.radam import RAdam
 from convcore.optim.rmsprop import RMSprop
 from convcore.optim.sgd import SGD
 
@@ -23,7 +25,9 @@ __all__ = [
     "Adagrad",
     "Adam",
     "AdamW",
+    "NAdam",
     "Optimizer",
+    "RAdam",
     "RMSprop",
     "lr_scheduler",
     "swa_utils",

@@ -14,6 +14,8 @@ from convcore import optim
 CASES = {
     "Adadelta": [{}, {"rho": 0.5, "weight_decay": 0.1, "maximize": True}],
     "Adagrad": [{}, {"lr_decay": 0.1, "initial_accumulator_value": 0.5, "weight_decay": 0.1}],
+    "NAdam": [{"weight_decay": 0.1}, {"weight_decay": 0.1, "decoupled_weight_decay": True}],
+    "RAdam": [{}, {"betas": (0.5, 0.9), "weight_decay": 0.1, "decoupled_weight_decay": True}],
 }
 FUSED = {
     "SGD": [{"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}, {}],
@@ -66,6 +68,10 @@ EXPECTED = {
     "Adadelta 1": (1.5483186187677243, 7.0817502810957915),
     "Adagrad 0": (1.5459545154638477, 7.104116849699271),
     "Adagrad 1": (1.5464383244560853, 7.08224676668099),
+    "NAdam 0": (1.5472960783968763, 7.085235110569423),
+    "NAdam 1": (1.5462405370206511, 7.080110813755004),
+    "RAdam 0": (1.549004625597919, 7.084608556038141),
+    "RAdam 1": (1.5483018625825724, 7.077296693334066),
     "SGD 0": (1.5395398940109306, 7.044614068178785),
     "SGD 1": (1.5466826618931548, 7.073545256670855),
     "Adam 0": (1.5481393837497777, 7.08626629435974),
@@ -145,6 +151,7 @@ def first_step(name, **options):
 def test_first_steps_are_what_the_formulas_say():
     signs = np.array([1.0, 1.0])
     np.testing.assert_allclose(first_step("Adagrad", lr=0.1), -0.1 * signs, 1e-6)
+    np.testing.assert_allclose(first_step("RAdam", lr=0.1), [-0.05, -0.3], 1e-6)
     small = np.sqrt(1e-6 / (0.1 * np.array([0.25, 9]) + 1e-6)) * [0.5, 3]
     np.testing.assert_allclose(first_step("Adadelta"), -small, 1e-6)
 
@@ -175,7 +182,7 @@ def test_recorded_steps_are_the_same_and_differentiable(name, options):
 def test_step_is_differentiable_by_its_learning_rate():
     lr = convcore.tensor(0.1, dtype=convcore.float64, requires_grad=True)
     start = convcore.ones(2, dtype=convcore.float64)
-    for name in ("SGD", "Adam"):
+    for name in ("SGD", "Adam", "NAdam"):
         parameter = start.clone()
         parameter.grad = convcore.tensor([2.0, -1.0], dtype=convcore.float64)
         getattr(optim, name)([parameter], lr=lr, differentiable=True).step()
@@ -213,6 +220,9 @@ BAD = {
     "lr": lambda lib, p: lib.optim.Adadelta(p, lr=-1.0),
     "lr_decay": lambda lib, p: lib.optim.Adagrad(p, lr_decay=-1),
     "accumulator": lambda lib, p: lib.optim.Adagrad(p, initial_accumulator_value=-1),
+    "betas": lambda lib, p: lib.optim.NAdam(p, betas=(0.5, 1.0)),
+    "momentum_decay": lambda lib, p: lib.optim.NAdam(p, momentum_decay=-1),
+    "eps": lambda lib, p: lib.optim.RAdam(p, eps=-1),
     "weight_decay": lambda lib, p: lib.optim.Adadelta(p, weight_decay=-1),
     "tensor lr": lambda lib, p: lib.optim.Adagrad(p, lr=lib.ones(2)),
     "fused": lambda lib, p: lib.optim.Adam(p, fused=True, foreach=True),

@@ -15,6 +15,7 @@ from convcore.optim._composed import Composed
 MADE = {
     "SGD": lambda parameters: optim.SGD(parameters, lr=0.1, momentum=0.9),
     "Adam": lambda parameters: optim.Adam(parameters, lr=0.1),
+    "NAdam": lambda parameters: optim.NAdam(parameters, lr=0.1),
 }
 
 
@@ -81,7 +82,7 @@ HOSTILE_OF_ADAM = [
 @pytest.mark.parametrize(
     ("kind", "path", "value", "what"),
     [(kind, *case) for kind in ("SGD", "Adam") for case in HOSTILE]
-    + [("Adam", *case) for case in HOSTILE_OF_ADAM],
+    + [(kind, *case) for kind in ("Adam", "NAdam") for case in HOSTILE_OF_ADAM],
 )
 def test_what_is_no_state_is_named_and_nothing_is_changed(kind, path, value, what):
     layer, optimizer = stepped(kind)
@@ -101,9 +102,10 @@ def test_what_is_no_mapping_is_refused(state):
 
 
 def test_older_states_with_plain_numbers_are_taken():
-    _, optimizer = stepped("Adam")
+    _, optimizer = stepped("NAdam")
     state = optimizer.state_dict()
-    state = changed(state, ("state", 0, "step"), state["state"][0]["step"].item())
+    for name in ("step", "mu_product"):
+        state = changed(state, ("state", 0, name), state["state"][0][name].item())
     optimizer.load_state_dict(state)
     optimizer.step()
     assert optimizer.state_dict()["state"][0]["step"] == 2

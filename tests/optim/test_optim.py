@@ -726,7 +726,7 @@ def test_load_state_dict_hooks_change_what_is_loaded():
     assert events == ["loaded"]
 
 
-@pytest.mark.parametrize("name", ["Adadelta", "Adagrad", "Adam"])
+@pytest.mark.parametrize("name", ["Adadelta", "Adagrad", "Adam", "NAdam", "RAdam"])
 def test_the_state_of_a_parameter_is_shown_in_pytorchs_order(torch, name):
     found = []
     for lib in (convcore, torch):
