@@ -27,12 +27,13 @@ below it (tests/test_layering.py); from the bottom up:
     cli/            the command `convcore`
 
 Memory formats: shapes are always logical NCHW.  Memory is contiguous (NCHW) or channels_last
-(NHWC), decided by the strides; names in engine/ end in _nchw or _nhwc.  A
-convolution's output is channels_last if its input or weight is; other operations keep the format.
+(NHWC), decided by the strides; where a kernel has a version for each, names end in _nchw and
+_nhwc.  A convolution's output is channels_last if its input or weight is; other operations keep
+the format.
 
-Threads and bits: a call runs in parallel regions with BLAS on one thread in them.  Blocks
-depend on shapes alone and partial sums are added in a fixed order, so that results have the same
-bits for any number of threads.
+Threads and bits: a call runs in parallel regions; in those that call BLAS, BLAS runs on one
+thread.  Blocks depend on shapes alone and partial sums are added in a fixed order, so that results
+have the same bits for any number of threads.
 
 Shape letters, the same in the whole package:
 
@@ -53,14 +54,14 @@ Glossary:
     tap                 one element of a kernel window
     epilogue            bias and activation, applied while an output block is in the cache
     plan                algorithm, block sizes and workspace of a pass; a function of its problem
-    executable          a cached plan together with its kernel
+    call plan           a cached plan together with its kernel
     prepacked weights   weights transformed once into a kernel's layout, for inference
     specialisation      a variant of a kernel compiled for fixed sizes, such as 3x3 stride 1
     halo tile           input block with the border that neighbouring outputs share
-    packing buffer      copy of a block in the order in which a kernel reads it
+    panel               columns of packed weights, as many as a microkernel makes at a time
     scratch             one thread's temporary memory during a call
     memory pool         freed blocks of large arrays, kept for reuse; see `memory_stats`
-    BLAS thread limit   BLAS is set to one thread during a parallel region, then restored
+    BLAS thread limit   BLAS is set to one thread while regions call it, then restored
     stride decomposition    a strided input gradient as several dense convolutions, one a phase
     gemm + col2im       a matrix product whose columns are summed into overlapping windows
     Winograd            F(4x4, 3x3): fewer multiplications by transforms of tiles; rounds more

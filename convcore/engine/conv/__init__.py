@@ -4,12 +4,13 @@
 - passes.py: forward, input gradient, weight gradient, bias gradient, transposed convolution
 - call.py: `ConvCall`, all that a plan depends on; plans are made once and cached
 - prepacked.py: a forward pass whose weights are packed once, for inference
-- engine/geometry.py: sizes, strides, dilations, pads and groups, checked
-- plan.py: which algorithm each pass takes, with how much memory, and why
+- geometry.py, a folder above: sizes, strides, dilations, pads and groups, checked
+- plan.py: the report of which algorithm each pass takes, with how much memory, and why
 - algorithms.py, selection.py: the choice; problem.py: what an algorithm is asked, and answers
 - a folder an algorithm, or a family of them: bfloat16/ depthwise/ few_channels/ grouped/ im2col/
   indirect/ winograd/
-- blocks.py, direct.py, _kernel.pyx, packed_gemm.h, halo_tile.h, epilogue.h: what they share
+- blocks.py, direct.py, _kernel.pyx, packed_gemm.h, halo_tile.h, epilogue.h: what they share;
+  microkernels.c: their tables of inner loops, of which runtime/_isa.pyx chooses one at import
 - struct_fields.py: from geometry to the fields of the kernels' structs
 - stride_phases.py: the stride decomposition of an input gradient
 - epilogue.py: activations that kernels apply while outputs are in cache
@@ -17,25 +18,31 @@
 
 The weight gradient of conv2d, from backward to the inner loop:
 
-1. functions/conv.py (nn/functional calls it): `_forward_backward` calls `_weight_grad`
+1. functions/conv.py: `_forward_backward` calls `_weight_grad`
 2. passes.py: `conv_weight_grad`
 3. call.py: `run` looks for the plan; `_weight_gradient` has algorithms.py choose one
 
-and then, for 3x3 layers of stride 1 in float32, in either memory format:
+and then for most 3x3 and 5x5 layers in float32 with at least 16 channels a group:
 
 4. winograd/plan.py: blocks, workspace, the kernel's job
-5. winograd/_winograd_weight.pyx: threads; each block of tiles is transformed and multiplied
-6. packed_gemm.h `product`: the inner loop; winograd/winograd_1d.h: the transforms
+5. _kernel.pyx `FloatWeightGradient`: threads; winograd/_winograd_weight.pyx: one block of tiles
+6. winograd/winograd_2d.h: tiles to points, where the memory formats part; packed_gemm.h
+   `product_rows`: the inner loop
 
-for strided, dilated and many other layers in float32:
+for most other layers in float32 (`convcore plan` says which, and why):
 
 4. indirect/weight.py: the same
-5. indirect/_indirect_weight.pyx: threads; pointers to the pixels under each tap
+5. _kernel.pyx: threads; indirect/_indirect_weight.pyx: one block; _indirection.pyx: pointers to
+   the pixels under each tap
 6. indirect/indirect.c `gradient_tile`: the inner loop
 
 for float64, complex numbers, and where im2col is asked for:
 
 4. im2col/weight.py: the same
 5. im2col/_im2col_gemm_weight.pyx: threads, blocks, partial sums; _im2col.pyx gathers patches
-6. runtime/_gemm.pyx: BLAS multiplies a block
+6. engine/runtime/_gemm.pyx: BLAS multiplies a block
+
+The forward pass and the input gradient go the same way: passes.py `conv_forward`, call.py, and
+winograd/plan.py with _winograd.pyx, indirect/correlation.py with _indirect.pyx, or im2col/gemm.py
+with _im2col_gemm.pyx.
 """

@@ -2,7 +2,7 @@
 
 from convcore.engine.runtime._isa cimport Epilogue
 
-# An epilogue of any element type; see conv/microkernels.h.
+# An epilogue of any element type; see conv/arguments.h.
 cdef struct AnyEpilogue:
     const void *bias             # an element an output channel, or NULL
     int kind

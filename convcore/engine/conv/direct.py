@@ -1,6 +1,6 @@
 """Direct convolution, float32: what depthwise and grouped share, and which arrays they read.
 
-Field names are those of convcore_direct_axis and convcore_direct in engine/conv/microkernels.h.
+Field names are those of convcore_direct_axis and convcore_direct in engine/conv/arguments.h.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy as np
 
 Activation = str | tuple[str, float] | None
 
-# As in engine/conv/microkernels.h.
+# As in engine/conv/arguments.h.
 CLAMP, LEAKY = 1, 2
 
 _ALLOWED = "None, 'relu', 'relu6' or ('leaky_relu', slope)"

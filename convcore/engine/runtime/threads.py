@@ -1,12 +1,12 @@
 """Thread count of the engine, how its threads wait, and BLAS held to one thread inside regions.
 
 The engine's threads call BLAS each for itself, so BLAS must run on the calling thread alone.
-The first region to start saves the thread count of the BLAS that SciPy links and sets 1; the last
-to end restores it, also after an error.  Meanwhile SciPy's BLAS runs on one thread in other Python
-threads too, and os.fork waits.
+The first region that calls BLAS saves the thread count of the BLAS that SciPy links and sets 1;
+the last to end restores it, also after an error.  Meanwhile SciPy's BLAS runs on one thread in
+other Python threads too, and os.fork waits.
 
-The library is found once, at the first region and not at import; from then on the limit is set and
-restored through the addresses of its two functions.
+The library is found once, at the first such region and not at import; from then on the limit is
+set and restored through the addresses of its two functions.
 """
 
 from __future__ import annotations

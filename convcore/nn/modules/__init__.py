@@ -14,8 +14,7 @@ Layers, a family a file:
 - ``pooling``, ``upsampling``, ``pixelshuffle``, ``padding``, ``flatten``: layers without weights.
 - ``batchnorm``, ``instancenorm``, ``normalization`` (group, layer and RMS norm), ``dropout``.
 - ``rnn``, ``rnn_cells``, ``sparse`` (embeddings), ``multihead_attention``, ``transformer``.
-- ``margin_loss`` (and other losses).
-- ``activation``, ``loss``, ``distance``.
+- ``loss``, ``margin_loss``: losses; ``activation``, ``distance``.
 - ``lazy``: layers that take their number of input channels from the first input.
 - ``container``: Sequential, and modules and parameters in lists and dictionaries.
 

@@ -1,6 +1,6 @@
 """Winograd tiles: where they lie in the arrays, and the taps of each phase in the weights.
 
-Each function returns the fields of a struct of engine/conv/microkernels.h: Tiling or Filters.
+Each function returns the fields of a struct of winograd.h: Tiling or Filters.
 """
 
 from __future__ import annotations
