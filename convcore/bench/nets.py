@@ -330,7 +330,7 @@ class NetCell:
 
 @dataclass
 class Effort(Guess):
-    """Nets, libraries and numbers of threads, each so many rounds: see `Guess`."""
+    """Benchmark size: nets, libraries, thread counts and rounds, and its estimated time."""
 
     nets: Sequence[Net | FileNet]
     peers: Sequence[str]

@@ -146,7 +146,7 @@ def _hear() -> str:
 
 
 def _told(lines: Iterable[str]) -> Iterator[str]:
-    """Yield commands, each when all ranks have it; after the last, end the others."""
+    """Broadcast each command to all ranks, then yield it; after the last, stop the other ranks."""
     for line in lines:
         _tell(line)
         yield line

@@ -149,7 +149,7 @@ def _wait(request: Any, what: str, watch: Watch | None, limit: float) -> None:
         if now - start > limit:
             cause = f"for more than {limit:g} s"
         elif watch is not None and watch.listen():
-            cause = "which another rank gave up"
+            cause = "until another rank gave up"
         elif (
             watch is not None
             and not getattr(request, "begun_by_all", False)

@@ -1,7 +1,7 @@
 """Convolutions and layers on NumPy arrays: ndarrays in, ndarrays out, no tensors, no graph.
 
 - conv/: the three passes of a convolution, their plans and calls, and a folder an algorithm
-- layers/: pooling, normalisation, activations, padding, interpolation, optimizers
+- layers/: pooling, normalization, activations, padding, interpolation, optimizers
 - runtime/: threads, memory, memory formats, instruction sets, BLAS, checks of arguments
 - matmul.py: products of matrices; matmul_bfloat16.py: in bfloat16, where that is allowed
 - reference.py: the slow, obvious oracle that all of it is tested against
@@ -18,7 +18,7 @@ BLAS is limited to one thread.  Work is cut by shape alone and partial sums are 
 order, so that the bits of a result do not depend on the number of threads.
 
 Plans.  Geometry, dtype and memory format decide the algorithm of each pass and its memory:
-`plan_conv` tells them, `convcore.backends.conv` forces or forbids algorithms.
+`plan_conv` reports them, `convcore.backends.conv` forces or forbids algorithms.
 """
 
 # First, for it says what to do where the kernels are not built.

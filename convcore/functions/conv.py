@@ -385,7 +385,7 @@ def _transposed_backward(
 
 
 def _weight_grad(x: Tensor, y: Tensor, kernel: _Kernel, steps: Steps) -> Tensor:
-    """Return the weight gradient w of a convolution from its output's gradient, y."""
+    """Return the weight gradient of a convolution of input x with output gradient y."""
     array = _computed(engine.conv_weight_grad, x._array, y._array, kernel.sizes, steps)
     out = wrap(
         array if array.dtype == kernel.dtype else ignore_errstate(astype, array, kernel.dtype)

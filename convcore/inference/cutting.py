@@ -1,4 +1,4 @@
-"""Cut a net's ops at the points that somebody watches: the ops of a plan without other markers.
+"""Cut a net's ops at the watched points: keep the markers there and remove all others.
 
 At a point, a plan shows a value, or all that a hook of a module is called with.  Of a convolution
 that is fused with what comes after it, it may show a recipe instead: the convolution's input, and
@@ -17,8 +17,8 @@ from convcore.inference.layers import ConvPart, Folded
 from convcore.inference.op_graph import MARKER, Op, Operand, OpGraph
 from convcore.inference.plan_builder import UnplannedError
 
-# What is shown at a point: how a result is computed; the result; a result that may be replaced;
-# the arguments of the call too. Each serves those who want what is before it.
+# What a plan passes to listeners: how to compute a result; the result; a replaceable result;
+# the call's arguments as well. Each level includes the ones before it.
 RECIPE, VALUE, CHANGE, CALL = range(4)
 
 
@@ -58,7 +58,7 @@ def cut(ops: OpGraph, selected: Mapping[Node | None, int]) -> OpGraph:
         shown = selected.get(op.result[0])
         if shown == RECIPE:
             x, part = recipes.get(inputs[0], (None, None))
-            # The input has to be kept for a recipe: not if it is larger, and only for that.
+            # A recipe retains its input: skip it if the input is larger and not retained already.
             if part is None or (x not in kept and sizes[x] > sizes[inputs[0]]):
                 shown = VALUE
         if shown is None or shown == RECIPE:
@@ -81,7 +81,7 @@ def cut(ops: OpGraph, selected: Mapping[Node | None, int]) -> OpGraph:
 def _recipe(
     op: Op, recipes: Mapping[Operand, tuple[Operand, ConvPart]]
 ) -> tuple[Operand, ConvPart] | None:
-    """Return the input and the part of a convolution that an op is, if layers after it follow."""
+    """Return a convolution's input and its `ConvPart` if an activation is fused after it."""
     if op.name == "PrepackedConvolution":
         part = op.attributes["layer"]
         return (op.inputs[0], part) if isinstance(part, ConvPart) else None
@@ -92,7 +92,7 @@ def _recipe(
 
 
 def unfused(ops: OpGraph) -> Iterator[Folded]:
-    """Yield the layers that are computed alone, for what they are called on is watched."""
+    """Yield the folded layers that are not fused because their input is watched."""
     for op in ops.all:
         layer = op.attributes.get("folded")
         before = None if layer is None else ops.of(op.inputs[0])

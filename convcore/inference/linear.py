@@ -28,7 +28,7 @@ FEW_ROWS = 8
 
 
 def linear(builder: PlanBuilder, op: Op) -> Value:
-    """Add the product of a result and a constant matrix, plus a constant vector if there is one."""
+    """Add the steps of x @ W, plus a bias if there is one, to the plan; W and bias are constant."""
     if op.attributes not in ({}, {"beta": 1, "alpha": 1}):
         raise UnplannedError("a product with factors")
     *vector, left, right = op.inputs

@@ -1,8 +1,8 @@
 """Points of a net where its values can be watched: calls of its modules, and of functions in them.
 
-One run of the net with `PointRecorder` puts a marker into the autograd graph at each point, through
-which the tensors pass.  A plan for some points is made of the ops without the other markers: what
-is between two markers is fused as ever, and at a marker the plan calls whoever watches.
+One run of the net with `PointRecorder` inserts a marker node into the autograd graph at each point.
+A plan for some of the points drops the other markers.  Ops between two markers are fused as usual;
+at a marker the plan calls the hooks and listeners.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Point:
         With a `Place` for each tensor; there is no result when a module is entered, and a function
         has no arguments here.
     n_results : int
-        How many tensors pass through: those of the arguments when a module is entered, else those
-        of the result. The places of others, a module's arguments when it is left, follow.
+        Number of tensors that the marker returns: the arguments' on entry, else the result's.
+        The tensors of a module's arguments on exit come after these in `sizes`.
     sizes : list of int
         The numbers of elements of the tensors at all places.
     node : Node or None
@@ -141,7 +141,7 @@ class PointRecorder:
         return marked
 
     def _mark(self, point: Point, passing: Any, *others: Any) -> tuple[Any, tuple]:
-        """Add a point; return the values behind the marker, and all of them with places."""
+        """Add a point; return the marked values, and all values with a `Place` per tensor."""
         tensors: list[Tensor] = []
         is_known = True
 
@@ -192,7 +192,7 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def passing(places: Any, values: Any) -> Iterator[Tensor]:
-    """Yield the tensors of a call's values at places; raise DepartedError if others are there."""
+    """Yield the tensors at each `Place`; raise DepartedError if the structure has changed."""
     if isinstance(places, Place):
         if not isinstance(values, Tensor):
             raise DepartedError
@@ -264,7 +264,7 @@ class Watch:
         return found
 
     def begin(self) -> None:
-        """Tell listeners that the points of the last `selected` are passed now."""
+        """Notify listeners that a plan starts, with the points that `selected` last returned."""
         for one in self.listeners:
             one.begin_plan()
 
@@ -285,7 +285,7 @@ class Watch:
             one.see(point, result)
 
     def at(self, point: Point, shown: int, tensors: list[Tensor]) -> list[Tensor]:
-        """Call who watches a point; return the tensors that pass, which they may replace.
+        """Call the hooks and listeners of a point; return its tensors, which they may replace.
 
         shown : see `cutting.py`
         """
@@ -353,9 +353,9 @@ def is_new(result: Any, args: tuple, written: Tensor | None) -> bool:
 
 @functools.cache
 def _place_of_inplace(function: Callable, name: str) -> int | None:
-    """Return which argument says that a function writes into its first; None: there is none.
+    """Return the index of the ``inplace`` argument; None if the function has none.
 
-    It is the first one itself of functions that always do.
+    Return 0 for functions that always write into their first argument, such as ``add_``.
     """
     if (name[-1] == "_" and name[-2] != "_") or name == "__setitem__":
         return 0

@@ -38,7 +38,7 @@ from convcore.onnx.translation import TRANSLATIONS
 from convcore.onnx.values import array_of
 from convcore.overrides import DisableTorchFunction, TorchFunctionMode
 
-# What a tensor may be asked that no node is made of: facts that are the same for every input.
+# Tensor attributes and methods that create no node: they do not depend on the input's values.
 _FACTS = frozenset(
     (
         *("size", "dim", "ndimension", "numel", "nelement", "stride", "storage_offset", "type"),
@@ -62,7 +62,7 @@ _OPERATORS = {
     **{"__radd__": "add", "__rmul__": "mul", "__ge__": "ge", "__invert__": "bitwise_not"},
     "__setitem__": "setitem_",
 }
-# Functions that take of another tensor no more than its dtype.
+# Functions that use only the dtype of their second tensor.
 _TAKE_DTYPES = frozenset(("to", "type_as"))
 # Functions without a tensor among their arguments whose results are others at each call.
 _DRAWS = frozenset(("rand", "randn"))
@@ -110,15 +110,15 @@ class Recorder(TorchFunctionMode):
     constants : dict of str to array
         Weights by their names in the net, and other constants.
     taken : list of (str, array)
-        Of the constants what are no weights, and in which module each was used first.
+        The constants that are not weights, each with the module that used it first.
     numbers : dict of str to str
         The names of constants that are no weights, and where in the program each was first used.
     origins : list of str
         For each node the call that it was recorded for, and where in the program that is.
     log : dict
         The shapes of the tensors of each call, by its number and that of a call within it.
-    earlier : list of such logs
-        Of earlier runs at the sizes of this one and at others: where they differ, sizes are free.
+    earlier : list of dict
+        Logs of earlier runs, at these input sizes and at others; sizes that differ are dynamic.
     written : dict
         The names of sizes that the model computes.
     opset : int
@@ -211,7 +211,7 @@ class Recorder(TorchFunctionMode):
             return value.shape if self._inside else self.sizes(value)
 
     def keeps(self, value: Tensor, axis: int, size: int) -> bool:
-        """Return whether an axis of a tensor of the present call has a size, in each run."""
+        """Return whether an axis has the given size in every recorded run."""
         _, shapes = self._shapes.get(id(value), (value, [tuple(array_of(value).shape)]))
         return tuple(shape[axis] for shape in shapes) == values_of(size, len(shapes))
 
@@ -316,9 +316,9 @@ class Recorder(TorchFunctionMode):
             self._refuse(func, str(error))
 
     def _recognize(self, value: Tensor) -> None:
-        """Take another object of a computed tensor's memory for that tensor: ``x.data``, ``x.T``.
+        """Alias a tensor to the computed tensor that shares its memory, for ``x.data`` and ``x.T``.
 
-        These are attributes, which no mode sees.
+        `__torch_function__` modes do not intercept these attributes.
         """
         if id(value) in self._names or id(value) in self._weights:
             return
@@ -453,14 +453,14 @@ class Recorder(TorchFunctionMode):
         return found
 
     def _check_constant(self, value: Tensor) -> None:
-        """Refuse what was not computed by what is seen, and yet shows memory that was."""
+        """Raise OnnxError if an unrecorded tensor shares memory with a computed one."""
         array = array_of(value)
         for each in self._kept:
             if id(each) in self._computed and np.may_share_memory(array, array_of(each)):
                 raise OnnxError("it reads memory into which a computed value was written unseen")
 
     def constant(self, array: Any, dtype: Any = None) -> str:
-        """Return the name of a new constant; of sizes that are free, of what computes them."""
+        """Return the name of a new constant, or of the value computed from dynamic sizes."""
         if self.earlier and isinstance(array, FreeSize | list) and has_sizes(array):
             return written(self, array, dtype)
         name = self.fresh("constant")
@@ -469,7 +469,7 @@ class Recorder(TorchFunctionMode):
         return name
 
     def number(self, value: Any, like: Tensor) -> str:
-        """Return the name of an operand: a tensor of a dtype that the other one has."""
+        """Return the name of an operand; a number becomes a constant of the dtype of ``like``."""
         if isinstance(value, Tensor):
             return self.name(value)
         return self.constant(value, array_of(like).dtype)

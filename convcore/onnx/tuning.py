@@ -45,8 +45,8 @@ def train_only(net: Graph, select: str | Iterable[str]) -> list[str]:
         No parameter fits a glob.
     OnnxError
         An operator of integers is between a trained parameter and the output.  QuantizeLinear
-        followed by DequantizeLinear is none: gradients pass straight through where values are
-        within the type's limits.
+        followed by DequantizeLinear is allowed: its gradient is the straight-through estimator,
+        zero where values are clipped.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def _op_type(net: Graph, step: Step) -> str:
 
 
 def _is_straight(net: Graph, step: Step, takers: dict[str, list[str]]) -> bool:
-    """Return whether a step quantizes to a type of tensors, which is dequantized at once."""
+    """Return whether a step is QuantizeLinear to a Tensor dtype, read by DequantizeLinear only."""
     kinds = {kind for name in step.outputs for kind in takers.get(name, ())}
     zero = net.constants.get(step.inputs[2]) if len(step.inputs) > 2 else None
     is_tensor = isinstance(zero, Tensor | None)
@@ -130,9 +130,9 @@ def _is_straight(net: Graph, step: Step, takers: dict[str, list[str]]) -> bool:
 
 
 def cut(net: Graph, outputs: str | Iterable[str], inputs: str | Iterable[str] = ()) -> Graph:
-    """Return the part of a loaded net that computes some of its values, of the same modules.
+    """Return the part of a loaded net that computes the named outputs; modules are shared.
 
-    What is trained, replaced or hooked in one is so in the other.
+    Training, replacing or hooking a module affects both nets.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def cut(net: Graph, outputs: str | Iterable[str], inputs: str | Iterable[str] = 
 
 
 def _values(net: Graph, names: str | Iterable[str], argument: str) -> dict[str, str]:
-    """Return the names of values by those of tensors; of the outputs, where a node is named."""
+    """Return {tensor name: value name}; the name of a node stands for its outputs."""
     tensors = {name: name for name in (*net.input_names, *net.constants)}
     nodes: dict[str, tuple[str, ...]] = {}
     for step in net.steps:

@@ -193,7 +193,7 @@ def _tensor_of_bytes(
     dtype: Any,
     metadata: Any = None,
 ) -> Tensor:
-    """Rebuild a tensor whose storage has no type, as PyTorch writes types that are new."""
+    """Rebuild a tensor of an untyped storage (PyTorch's format for newer dtypes)."""
     if not isinstance(dtype, dtypes.dtype) or dtype not in dtypes.ALL or metadata:
         raise CheckpointError(
             f"tensors of {printable(str(dtype), 99)} are not read: cast them in PyTorch first"

@@ -87,8 +87,8 @@ class TrainingState:
         if unnamed:
             kind = type(unnamed[0]).__name__
             raise TypeError(
-                "TrainingState takes its parts by names, as in TrainingState(model=net, "
-                f"optimizer=adam), got {kind} without one"
+                "TrainingState takes keyword arguments only, as in TrainingState(model=net, "
+                f"optimizer=adam); got a positional {kind}"
             )
         self.epoch = self.step = 0
         self.extra: dict[Any, Any] = {}

@@ -138,7 +138,7 @@ def test_parts_after_a_wrong_one_are_put_back():
 def test_parts_have_a_state():
     with pytest.raises(TypeError, match=r"data: expected something with state_dict\(\).* got list"):
         TrainingState(data=[1])
-    with pytest.raises(TypeError, match=r"by names, as in TrainingState\(model=net"):
+    with pytest.raises(TypeError, match=r"keyword arguments only, as in TrainingState\(model=net"):
         TrainingState(nn.Linear(1, 1))
 
 

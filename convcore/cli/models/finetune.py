@@ -125,7 +125,7 @@ class _Training:
     Raises
     ------
     UsageError
-        They do not fit together, or the result could not be written: before anything is trained.
+        Net and classes do not match, or the net cannot be exported. Raised before training.
     """
 
     def __init__(
@@ -300,7 +300,7 @@ class _Training:
         return total, n_right
 
     def _check(self, loss: float) -> None:
-        """Raise a `UsageError` if a batch gave no loss, or a weight no gradient."""
+        """Raise `UsageError` if the loss is not finite or a trained weight has no gradient."""
         if not math.isfinite(loss):
             epoch = self.state.epoch + 1
             raise UsageError(f"the loss is {loss} in epoch {epoch}: choose a smaller --lr")

@@ -2,8 +2,9 @@
 
 A plan (`problem.PassPlan`) is what an algorithm's `prepare` returns beside its kernel: items of
 work, block sizes, workspace.  It follows from the geometry, dtype, memory format and instruction
-set, never from the number of threads.  `choose` takes the first algorithm below for which neither
-`impossible` nor `unprofitable` has a reason; the reasons of the others are the plan's `refused`,
+set, never from the number of threads.  `choose` takes the first entry of
+ALGORITHMS, whose order is not the table's, for which neither `impossible` nor `unprofitable`
+gives a reason; the reasons of the others are the plan's `refused`,
 which `convcore plan` prints.  selection.py has what a user forces or forbids.
 
 Each algorithm has a folder: plan.py says what it can do and how it cuts the work, a .pyx runs that
@@ -35,10 +36,10 @@ blocks.py cuts work into pieces that fit the cache, and weight gradients into pa
 direct.py is what depthwise and grouped share.
 
 To add an algorithm: a folder whose plan.py ends with an `Algorithm`, and its place in ALGORITHMS.
-Compiled: a class of _kernel.pyx in a new .pyx.  With vectors: a header declares a table of
-microkernels and a C file defines it, once an instruction set, as winograd.h and winograd.c do;
-microkernels.h and microkernels.c point to it, DECLARED_HEADERS in setup.py names the header.  The
-tests in tests/engine/conv/algorithms/ then run it by its name.
+Compiled: a subclass, in a new .pyx, of a class of _kernel.pyx.  With vectors: a header declares a
+table of microkernels and a C file defines it, once an instruction set, as winograd.h and winograd.c
+do; microkernels.h and microkernels.c point to it, DECLARED_HEADERS in setup.py names the header.
+The tests in tests/engine/conv/algorithms/ then run it by its name.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ from convcore.engine.conv.winograd.plan import WINOGRAD
 if TYPE_CHECKING:
     from convcore.engine.conv.selection import Selection
 
-# In order of preference: the first that can do a problem, and finds nothing against it, does it.
+# In order of preference: the first that supports a problem and is not unprofitable is used.
 # im2col takes every forward pass and weight gradient, gemm_col2im every input gradient.
 ALGORITHMS = (
     BFLOAT16,
@@ -85,9 +86,9 @@ _FORCED, _GOOD, _UNPROFITABLE, _FORBIDDEN, _IMPOSSIBLE = range(5)
 def choose(problem: Problem, selection: Selection) -> tuple[Any, PassPlan]:
     """Return the kernel of the algorithm that suits a problem best, and its plan.
 
-    A forced algorithm that cannot do the problem is passed over, and so is one that finds nothing
-    against it but is forbidden; where nothing else can do it, a forbidden one does.  The plan tells
-    why each of the others was not taken.  What is bfloat16 in memory does not count: `narrowest`.
+    A forced algorithm that does not support the problem is skipped.  A forbidden algorithm is used
+    only where no other one supports the problem.  The plan tells
+    why each of the others was not taken.  bfloat16 storage is ignored: see `narrowest`.
     """
     chosen, verdicts = _ranked(problem, selection)
     refused = {
@@ -106,8 +107,8 @@ def narrowest(
 ) -> tuple[bool, bool]:
     """Return which of a problem's left array and result may be bfloat16 in memory.
 
-    narrow : which of them the caller would have so.  What the algorithm for float32 arrays cannot
-    do is left out: no slower one is taken for its sake.
+    narrow : which of the two the caller wants in bfloat16.  Storage that the algorithm chosen for
+    float32 does not support stays float32, so that no slower algorithm is chosen.
     """
     chosen, _ = _ranked(problem, selection)
     left, output = narrow
@@ -123,7 +124,7 @@ def _ranked(
 ) -> tuple[Algorithm, dict[str, tuple[int, str | None]]]:
     """Return the algorithm that suits a problem best, and the verdicts on all, by name.
 
-    That of float32 arrays, whatever is bfloat16 in memory.
+    The choice is made as if all arrays were stored in float32.
     """
     problem = problem._replace(narrow_left=False, narrow_output=False)
     candidates = [a for a in ALGORITHMS if problem.pass_name in a.passes]

@@ -26,7 +26,7 @@ Op = tuple[Any, ...]
 
 
 def of_each(function: Callable, array: np.ndarray, warns: bool = False) -> np.ndarray:
-    """Return a function of each element of an array; ``warns`` if NumPy is to be kept from it."""
+    """Apply an elementwise function; ``warns`` says to suppress NumPy's floating-point warnings."""
     try:
         value = ignore_errstate(function, array) if warns else function(array)
     except NoValuesError:

@@ -166,7 +166,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 
 
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
-    """Return (result, info) of `solve`; of a singular matrix NaN, and the number of its zero."""
+    """Return (result, info); for a singular A, NaN and the 1-based index of the zero pivot."""
     if check_errors:
         solve(A, B, left=left)
     return _SOLVE_EX(*_solve(A, B, left, "linalg.solve"))

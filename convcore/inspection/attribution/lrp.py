@@ -162,7 +162,7 @@ def _relevances(
 
 
 class _Relevance:
-    """The rule at each node, from the values of the run."""
+    """The relevance rule of each graph node, using values recorded in the forward pass."""
 
     def __init__(
         self, tape: Tape, score: Tensor, source: Tensor, composite: dict[str, Rule]

@@ -181,7 +181,7 @@ class ShardedStep:
             put(buffer, array)
 
     def _finish(self, sums: Arrays, before: list[np.ndarray], counters: list[np.ndarray]) -> None:
-        """Give gradients and buffers what all shards gave."""
+        """Add the summed gradients to `grad`, and update the buffers from all shards."""
         for parameter, array in zip(self.parameters, sums, strict=False):
             if array is not None:
                 add_to_grad(parameter, array)

@@ -1,7 +1,7 @@
-"""Quantized numbers: to floats, computed, and back; the sums are exact.
+"""Operators on quantized tensors: quantize, dequantize, conv and matmul with exact sums.
 
-A tensor that is quantized and dequantized passes its gradient straight through where it is within
-the type's limits: DequantizeLinear finds it in the attribute ``straight`` of the integers.
+A tensor that is quantized and dequantized has a straight-through gradient where values are not
+clipped.  QuantizeLinear stores it in its result's ``straight``; DequantizeLinear adds it.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def matmul_integer(a: Value, b: Value, a_zero: Value = None, b_zero: Value = Non
 
 
 def _of_rows(parameter: Value) -> Value:
-    """Return a scale or zero point of a left matrix; one a row becomes a column."""
+    """Return the scale or zero point of a left matrix; a per-row vector becomes a column."""
     if parameter is None or parameter.ndim != 1 or parameter.numel() == 1:
         return parameter
     return parameter.unsqueeze(-1)

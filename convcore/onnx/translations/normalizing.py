@@ -117,7 +117,7 @@ def _rms_norm(
 ) -> list[str]:
     x, dtype = r.name(input), array_of(input).dtype
     if dtype not in (np.float32, np.float64):
-        raise OnnxError(f"of {dtype}")
+        raise OnnxError(f"input must be float32 or float64, got {dtype}")
     added = r.constant(np.finfo(dtype).eps if eps is None else eps, dtype)
     axes = list(range(-len(normalized_shape), 0))
     squares = r.node("Mul", [x, x])

@@ -189,7 +189,7 @@ def _adaptive_max(
     rank: int, r: Recorder, y: Any, *, input: Any, output_size: Any, return_indices: bool = False
 ) -> list[str]:
     if return_indices:
-        raise OnnxError("with indices")
+        raise OnnxError("return_indices=True is not supported")
 
     def by_axes() -> list[str]:
         """Take the windows along each axis, the last pixel repeated to one length; their maxima."""

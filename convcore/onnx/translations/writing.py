@@ -41,7 +41,7 @@ def _setitem(r: Recorder, y: Any, *, input: Any, key: Any, value: Any) -> list[s
         return _at_grid(r, y, input, entries, part, value)
     leads = all(each is other for each, other in zip(entries, indices, strict=False))
     if not leads or not all(map(_is_whole, plain)):
-        raise OnnxError("writing at index tensors beside other keys; use index_copy, scatter")
+        raise OnnxError("index tensors mixed with slices or ints; use scatter")
     return _at_tuples(r, y, input, indices, value, False)
 
 

@@ -111,7 +111,7 @@ def _step_between(axis: Fields) -> int:
 
 
 def span(array: Layout) -> int:
-    """Return how many elements an array spans; 0 where some come before its first."""
+    """Return the number of elements that an array spans; 0 if a stride is negative."""
     if any(s < 0 for s in array.strides):
         return 0
     return 1 + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True))
