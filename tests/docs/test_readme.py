@@ -27,6 +27,7 @@ ELSEWHERE = {
     "convcore bench --quick": ".ci/run",
     "convcore completion": "tests/cli/test_cli.py",
     "convcore demo": "tests/demo/test_demo.py",
+    "convcore finetune": "tests/cli/test_finetune.py",
     "convcore run": "tests/compat/test_door.py",
     "convcore run-model": "tests/cli/test_run_model.py",
     "convcore verify": "tests/cli/test_verify.py",
