@@ -230,7 +230,7 @@ def huber_loss(
     delta = number("huber_loss", "delta", delta)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    if input._array.dtype != target._array.dtype and input.is_floating_point():
+    if input.dtype != target.dtype and input.is_floating_point() and not target.is_complex():
         target = cast(target, input._array.dtype)  # PyTorch's result has the dtype of the input
     bent = "HuberLossBackward0", "huber_cpu", delta, 1.0, input, target
     if weight is None:

@@ -659,18 +659,6 @@ def draw_avg_pool_call(draw: Draw) -> Call:
     return Call(f"avg_pool{rank}d", [x], options)
 
 
-def draw_lp_pool_call(draw: Draw) -> Call:
-    rank, x, options = _draw_pool(draw, False)
-    x = draw.array([*x.shape[:2], *map(max, options["kernel_size"], x.shape[2:])])
-    options["stride"] = options["stride"] or options["kernel_size"]
-    if rank == 1:
-        options["kernel_size"] = options["kernel_size"][0]
-    del options["padding"]
-    return Call(
-        f"lp_pool{rank}d", [np.abs(x) + 0.1], {"norm_type": draw.pick((1, 2, 2, 3, 4)), **options}
-    )
-
-
 def draw_adaptive_call(draw: Draw) -> Call:
     rank = draw.int(1, 3)
     shape = [draw.int(1, 2), draw.int(1, 3), *draw.sizes(rank)]
@@ -707,7 +695,6 @@ CALLS: dict[str, Callable[[Draw], Call]] = {
     "interpolate": draw_interpolate,
     "max_pool_call": draw_max_pool_call,
     "avg_pool_call": draw_avg_pool_call,
-    "lp_pool_call": draw_lp_pool_call,
     "adaptive_call": draw_adaptive_call,
     "conv_transpose_call": draw_conv_transpose_call,
 }

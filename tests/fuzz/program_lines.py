@@ -392,7 +392,7 @@ PRODUCTS = (
         "F.linear(<r>, <T:float32:(2, x[-1])>)",
         "F.linear(<r>, <T:float64:(3, x[-1])>, <T:float64:(3,)>)",
     ),
-    *("F.bilinear(<A:2>, <o>, <T:float32:(2, x[1], x[1])>)", "lib.cdist(<A:2>, <o>)"),
+    "lib.cdist(<A:2>, <o>)",
     *(
         "lib.einsum('ij,jk,kl->il', <A:2>, <T:float32:(x[1], 2)>, <T:float32:(2, 3)>)",
         "<c> @ <c>.mH",

@@ -14,7 +14,7 @@ long_form = fuzz_script("__main__")
 
 def test_every_script_is_in_it():
     files = {file for file in FOLDER.glob("*.py") if not file.name.startswith(("test_", "__"))}
-    starts = re.compile(r"ArgumentParser\(|atheris\.Setup\(")
+    starts = re.compile(r"ArgumentParser\(|atheris\.Setup\(|SWEEP\.main\(")
     programs = {file.name for file in files if starts.search(file.read_text())}
     assert {line.split()[0] for line in long_form.LONG} == programs
 

@@ -116,7 +116,6 @@ FUNCTIONS: dict[str, Call] = {
         *(o.floats(3, 2, 4), o.kept(2), o.kept(2), o.floats(2), o.floats(2), True),
         residual=o.floats(3, 2, 4),
     ),
-    "bilinear": lambda o: F.bilinear(o.floats(3, 2), o.floats(3, 4), o.floats(5, 2, 4)),
     "binary_cross_entropy": lambda o: F.binary_cross_entropy(
         o.shares(3, 2), o.kept(3, 2), o.kept(3, 2)
     ),
@@ -256,7 +255,6 @@ _SPATIAL: dict[str, Callable] = {  # of (name, number of spatial axes, operands)
         _image(o, n), o.floats(2, 4, *_sizes(3, n)), o.floats(4), 2
     ),
     "avg_pool": lambda f, n, o: getattr(F, f)(_image(o, n), 2),
-    "lp_pool": lambda f, n, o: getattr(F, f)(_image(o, n).abs(), 2.0, 2),
     "max_pool": lambda f, n, o: getattr(F, f)(_image(o, n), 2, return_indices=True),
     "max_unpool": lambda f, n, o: getattr(F, f)(*_pooled(o, n), 2),
     "adaptive_avg_pool": lambda f, n, o: getattr(F, f)(_image(o, n), 2),
