@@ -19,6 +19,7 @@ import contextlib
 import decimal
 import fractions
 import importlib
+import importlib.util
 import inspect
 import json
 import math
