@@ -1,6 +1,6 @@
 """What looking inside an optimized net costs: calls with hooks or a capture over plain ones.
 
-Calls by the plan that is cut where somebody watches, and calls by the whole plan, take turns; the
+Calls of the plan that is cut at the watched points, and of the whole plan, alternate; the
 time is that of the process on all its cores. Of one hook, the median over layers is printed, and
 the largest.
 """

@@ -230,7 +230,7 @@ class _Training:
             raise UsageError(f"--resume: {self.file}: {one_line(error)}") from None
 
     def description(self) -> str:
-        """Return what is trained, and on what, in words."""
+        """Describe the trained parameters and the data."""
         from convcore import nn
         from convcore.bench.progress import plural
         from convcore.nn.modules.batchnorm import _BatchNorm

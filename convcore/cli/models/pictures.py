@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser, of: str) -> None:
 
 
 def scale_of(arguments: argparse.Namespace) -> tuple[list[float], list[float], float]:
-    """Return what is subtracted from values, what divides them, and the brightest value before."""
+    """Return the mean and the standard deviation of each channel, and the largest pixel value."""
     largest = arguments.largest or 1.0
     if not arguments.imagenet:
         return arguments.mean or [0.0], arguments.std or [1.0], largest
