@@ -70,7 +70,6 @@ def cut(ops: OpGraph, selected: Mapping[Node | None, int]) -> OpGraph:
             inputs = inputs[: point.n_results]
         if shown is not None:
             kept.update(inputs, outputs)
-        if shown is not None:
             found.append(Op(op.name, attributes, inputs, op.result))
     results = [passed.get(one, one) for one in ops.results]
     if any(isinstance(one, Tensor) or one is None for one in results):
