@@ -32,14 +32,14 @@ def nothing(*args: Any) -> None:
 
 def ratio(call: Callable[[], Any], watching: Callable[[], AbstractContextManager]) -> float:
     """Return the median, over pairs, of the time of a call that is watched to that of one not."""
-    found = []
+    ratios = []
     for _ in range(CALLS):
         call()
         plain = seconds(call)
         with watching():
             call()
-            found.append(seconds(call) / plain)
-    return statistics.median(found)
+            ratios.append(seconds(call) / plain)
+    return statistics.median(ratios)
 
 
 def measured(net: nn.Module) -> dict[str, float]:

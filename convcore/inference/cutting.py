@@ -43,13 +43,13 @@ def cut(ops: OpGraph, selected: Mapping[Node | None, int]) -> OpGraph:
     recipes: dict[Operand, tuple[Operand, ConvPart]] = {}  # a convolution's input, and its part
     sizes: dict[Operand, int] = {}
     kept: set[Operand] = set()
-    found = []
+    remaining = []
     for op in ops.all:
         inputs = tuple([passed.get(one, one) for one in op.inputs])
         point = op.attributes.get("point")
         if point is None:
-            found.append(replace(op, inputs=inputs))
-            if (recipe := _recipe(found[-1], recipes)) is not None:
+            remaining.append(replace(op, inputs=inputs))
+            if (recipe := _recipe(remaining[-1], recipes)) is not None:
                 recipes[op.result] = recipe
             continue
         outputs = [(op.result[0], number) for number in range(point.n_results)]
@@ -70,11 +70,11 @@ def cut(ops: OpGraph, selected: Mapping[Node | None, int]) -> OpGraph:
             inputs = inputs[: point.n_results]
         if shown is not None:
             kept.update(inputs, outputs)
-            found.append(Op(op.name, attributes, inputs, op.result))
+            remaining.append(Op(op.name, attributes, inputs, op.result))
     results = [passed.get(one, one) for one in ops.results]
     if any(isinstance(one, Tensor) or one is None for one in results):
         raise UnplannedError("a result is the input")
-    return OpGraph(ops.input, found, cast(Any, results), ops.constants)
+    return OpGraph(ops.input, remaining, cast(Any, results), ops.constants)
 
 
 def _recipe(

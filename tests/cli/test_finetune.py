@@ -60,7 +60,9 @@ def weights(file):
 def test_a_kept_head_is_trained_and_written_into_its_model(capsys, folder):
     assert finetune(*KEPT) == 0
     said = capsys.readouterr().out
-    assert said.startswith("24 pictures of 4 classes, and 6 held out\ntrained: 20 of 140 numbers: ")
+    assert said.startswith(
+        "24 pictures of 4 classes, and 6 held out\ntrained: 20 of 140 parameters: "
+    )
     assert "frozen: 4 weights, 1 batch norm\n" in said
     first, last = (next(line for line in said.splitlines() if f"epoch {k}/3" in line) for k in "13")
     assert float(last.split()[3][:-1]) < float(first.split()[3][:-1])
@@ -74,8 +76,8 @@ def test_a_kept_head_is_trained_and_written_into_its_model(capsys, folder):
 def test_a_new_head_and_all_else_learn_the_classes(capsys):
     assert finetune("--new-head", "--train", "*", "--lr", "0.1", "--epochs", "8") == 0
     said = capsys.readouterr().out
-    assert "trained: 135 of 135 numbers" in said and "frozen: 0 weights, 0 batch norms\n" in said
-    assert "right 100.0%" in said.splitlines()[-2].partition("held out")[2]
+    assert "trained: 135 of 135 parameters" in said and "frozen: 0 weights, 0 batch norms\n" in said
+    assert "accuracy 100.0%" in said.splitlines()[-2].partition("held out")[2]
     for name in COLORS:
         words = ["-i", f"data/{name}/0.png", "--labels", "tuned.txt", "--top", "1"]
         assert cli.main(["run-model", "tuned.onnx", *words]) == 0

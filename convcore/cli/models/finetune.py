@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _pictures(arguments: argparse.Namespace) -> tuple[list[str], list[tuple[Path, int]]]:
-    """Return the classes, and all pictures with the numbers of their classes."""
+    """Return the classes, and all pictures with the indices of their classes."""
     data = arguments.data
     try:
         folders = sorted(each for each in data.iterdir() if each.is_dir())
@@ -120,7 +120,7 @@ class _Training:
     arguments : Namespace
     classes : list of str
     items : list of (Path, int)
-        Pictures, and the numbers of their classes.
+        Pictures, and the indices of their classes.
 
     Raises
     ------
@@ -201,15 +201,15 @@ class _Training:
             raise UsageError(f"--train: {said}") from None
 
     def _parts(self) -> tuple[list[int], list[int]]:
-        """Return the numbers of the pictures to train on, and of those that are held out."""
+        """Return the indices of the pictures to train on, and of those that are held out."""
         import convcore
 
         parts: tuple[list[int], list[int]] = [], []
         for label in sorted({label for _, label in self.items}):
-            own = [number for number, (_, each) in enumerate(self.items) if each == label]
-            n_held = min(math.ceil(self.arguments.validation * len(own)), len(own) - 1)
-            for place, number in enumerate(convcore.randperm(len(own)).tolist()):
-                parts[place < n_held].append(own[number])
+            same = [number for number, (_, each) in enumerate(self.items) if each == label]
+            n_held = min(math.ceil(self.arguments.validation * len(same)), len(same) - 1)
+            for place, number in enumerate(convcore.randperm(len(same)).tolist()):
+                parts[place < n_held].append(same[number])
         return parts
 
     def _resume(self) -> None:
@@ -217,13 +217,13 @@ class _Training:
         import convcore
 
         try:
-            found = convcore.load(self.file)
+            saved = convcore.load(self.file)
             for name, value in self.state.extra.items():
-                if (before := found["extra"].get(name)) != value:
+                if (before := saved["extra"].get(name)) != value:
                     raise UsageError(
                         f"--resume: {self.file} was saved with {name} {before!r}, not {value!r}"
                     )
-            self.state.load_state_dict(found)
+            self.state.load_state_dict(saved)
         except FileNotFoundError:
             raise UsageError(f"--resume: there is no {self.file}") from None
         except (LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
@@ -238,12 +238,12 @@ class _Training:
         weights = dict(self.net.named_parameters())
         norms = [each for each in self.net.modules() if isinstance(each, _BatchNorm)]
         n_dropouts = sum(isinstance(each, nn.Dropout) for each in self.net.modules())
-        numbers = sum(weights[name].numel() for name in self.trained)
+        n_trained = sum(weights[name].numel() for name in self.trained)
         lines = [
             f"{plural(len(self.training), 'picture')} of {len(self.classes)} classes, and "
             f"{len(self.held_out)} held out",
-            f"trained: {numbers:,} of {sum(each.numel() for each in weights.values()):,} numbers: "
-            f"{first_of(self.trained)}",
+            f"trained: {n_trained:,} of {sum(each.numel() for each in weights.values()):,} "
+            f"parameters: {first_of(self.trained)}",
             f"frozen: {plural(len(weights) - len(self.trained), 'weight')}, "
             f"{plural(sum(not each.training for each in norms), 'batch norm')}",
         ]
@@ -276,27 +276,27 @@ class _Training:
                 done = (self.state.epoch - first + (number + 1) / len(batches)) / (wanted - first)
                 left = (perf_counter() - start) * (1 - done) / done
                 yield Step(f"epoch {self.state.epoch + 1}: loss {losses / n_seen:.3f}", done, left)
-            line = f"loss {losses / n_seen:.4f}, right {n_right / n_seen:.1%}"
+            line = f"loss {losses / n_seen:.4f}, accuracy {n_right / n_seen:.1%}"
             if self.held_out:
-                line += "; held out: loss {:.4f}, right {:.1%}".format(*self._tested())
+                line += "; held out: loss {:.4f}, accuracy {:.1%}".format(*self._tested())
             self.state.epoch += 1
             self.state.save(self.file)
             print(f"epoch {self.state.epoch}/{wanted}: {line}", flush=True)
 
     def _computed(self, images: Any, labels: Any) -> tuple[float, int]:
-        """Return a batch's loss and number of right answers; add its gradients, if enabled."""
+        """Return a batch's loss and number of correct answers; add its gradients, if enabled."""
         import convcore
         from convcore.nn.functional import cross_entropy
 
         at_once = 1 if self.axes[0] == 1 else len(labels)
         total, n_right = 0.0, 0
-        for x, own in zip(images.split(at_once), labels.split(at_once), strict=True):
+        for x, targets in zip(images.split(at_once), labels.split(at_once), strict=True):
             scores = self.scores(x)
-            loss = cross_entropy(scores, own, reduction="sum") / len(labels)
+            loss = cross_entropy(scores, targets, reduction="sum") / len(labels)
             if convcore.is_grad_enabled():
                 loss.backward()
             total += loss.item()
-            n_right += int((scores.argmax(1) == own).sum())
+            n_right += int((scores.argmax(1) == targets).sum())
         return total, n_right
 
     def _check(self, loss: float) -> None:
@@ -309,7 +309,7 @@ class _Training:
             raise UsageError(f"--train: no gradient reaches {first_of(lacking)}")
 
     def _tested(self) -> tuple[float, float]:
-        """Return the mean loss and the share of right answers of the pictures held out."""
+        """Return the mean loss and the accuracy on the pictures held out."""
         import convcore
         from convcore.utils.data import DataLoader, Subset
 

@@ -156,28 +156,28 @@ def height_and_width(text: str) -> tuple[int, int]:
 def _numbers(text: str) -> list[float]:
     """Parse finite numbers with commas between them."""
     try:
-        found = [float(part) for part in text.split(",")]
+        numbers = [float(part) for part in text.split(",")]
     except ValueError:
-        found = []
-    if not found or not all(map(isfinite, found)):
+        numbers = []
+    if not numbers or not all(map(isfinite, numbers)):
         raise argparse.ArgumentTypeError(f"must be numbers as 0.5,0.5,0.5, got {text!r}")
-    return found
+    return numbers
 
 
 def _positive(text: str) -> list[float]:
     """Parse numbers above 0 with commas between them."""
-    found = _numbers(text)
-    if min(found) <= 0:
+    numbers = _numbers(text)
+    if min(numbers) <= 0:
         raise argparse.ArgumentTypeError(f"must be above 0, got {text!r}")
-    return found
+    return numbers
 
 
 def _one_positive(text: str) -> float:
     """Parse one number above 0."""
-    found = _positive(text)
-    if len(found) > 1:
+    numbers = _positive(text)
+    if len(numbers) > 1:
         raise argparse.ArgumentTypeError(f"must be one number, got {text!r}")
-    return found[0]
+    return numbers[0]
 
 
 def _channels_are_last(axes: list[int | str]) -> bool:
