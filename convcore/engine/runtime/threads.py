@@ -37,9 +37,9 @@ from convcore.engine.runtime.cpus import (
 LEAST_PARALLEL_WORK = 1e6
 
 # How long threads spin before they sleep, in ns: a worker for the next region, a caller for its
-# workers. A sleeping thread takes 30 to 60 us to wake, and layers follow one another within 100 us;
-# docs/howto/shared_machines.rst has the sweep.
-IDLE_SPIN = 100_000
+# workers. A sleeping thread takes 30 to 60 us to wake, and most layers follow one another within
+# 300 us; docs/howto/shared_machines.rst has the sweep.
+IDLE_SPIN = 300_000
 JOIN_SPIN = 50_000
 GOMP_SPIN = 10  # ns: about what libgomp takes to count one of GOMP_SPINCOUNT
 FOREVER = 2**62
