@@ -37,6 +37,7 @@ from convcore.functions.in_float32 import in_float32
 from convcore.functions.piecewise import masked
 from convcore.functions.shape import reshape
 from convcore.functions.splitting import chunk
+from convcore.functions.table import row
 
 __all__ = [
     "celu",
@@ -73,6 +74,7 @@ __all__ = [
 # relu
 
 
+@row(lambda m, x: m.where(x < 0, 0, x), operator="Relu")
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return the rectified linear unit max(x, 0) of each element x; NaN stays.
 
@@ -157,6 +159,12 @@ def sloped(grad: Tensor, mask: np.ndarray, slope: float) -> Tensor:
     return wrap(slopes)
 
 
+@row(
+    lambda m, x, negative_slope=0.01: m.where(x > 0, x, x * negative_slope),
+    *({"negative_slope": 0.2}, {"negative_slope": 1.5}, {"negative_slope": 0.0}),
+    operator="LeakyRelu",
+    alpha="negative_slope",
+)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Return the leaky ReLU: x where x >= 0, and negative_slope * x elsewhere."""
     check_tensor("leaky_relu", input)
@@ -167,6 +175,10 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return compiled(input, ("leaky_relu", slope), gradient, inplace)
 
 
+@row(
+    lambda m, x, min_val=-1.0, max_val=1.0: m.clip(x, min_val, max_val),
+    {"min_val": -0.7, "max_val": 1.2},
+)
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
@@ -193,12 +205,17 @@ def _hardtanh(x: Tensor, low: float, high: float, inplace: bool) -> Tensor:
     return compiled(x, ("clamp", low, high), gradient, inplace, "Hardtanh")
 
 
+@row(lambda m, x: m.clip(x, 0, 6))
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Clamp each element to [0, 6]."""
     check_tensor("relu6", input)
     return _hardtanh(input, 0.0, 6.0, inplace)
 
 
+@row(
+    lambda m, x, threshold, value: m.where(x <= threshold, value, x),
+    {"threshold": 0.3, "value": 5.0},
+)
 @names_arguments
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Return each element that is above ``threshold``, and ``value`` for the others."""
@@ -233,6 +250,7 @@ def _threshold(x: Tensor, least: float, value: float) -> Tensor:
     return out
 
 
+@row(lambda m, x: m.clip(x + 3, 0, 6) / 6, operator="HardSigmoid", alpha=1 / 6, beta=0.5)
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Return the piecewise linear sigmoid of each element x: x / 6 + 1 / 2, clamped to [0, 1]."""
     return compiled(input, ("hardsigmoid",), _hardsigmoid_gradient, inplace)
@@ -242,6 +260,7 @@ def _hardsigmoid_gradient(grad: Tensor, x: Tensor) -> Tensor:
     return masked(grad, (x._array > -3) & (x._array < 3)) / 6
 
 
+@row(lambda m, x: x * m.hardsigmoid(x))
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return the piecewise swish: each element times its `hardsigmoid`."""
     return compiled(input, ("hardswish",), _hardswish_gradient, inplace)
@@ -254,6 +273,13 @@ def _hardswish_gradient(grad: Tensor, x: Tensor) -> Tensor:
     return masked(curved, ~(flat | steep)) + masked(grad, steep)
 
 
+@row(
+    lambda m, x, lambd=0.5: m.where(m.abs(x) <= lambd, 0, x),
+    {"lambd": 0.6},
+    operator="Shrink",
+    lambd="lambd",
+    bias=0.0,
+)
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Return each element, and 0 where it lies in [-lambd, lambd]."""
     check_tensor("hardshrink", input)
@@ -261,6 +287,13 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return compiled(input, ("hardshrink", lambd), partial(_outside, lambd))
 
 
+@row(
+    lambda m, x, lambd=0.5: x - m.clip(x, -lambd, lambd),
+    {"lambd": 0.6},
+    operator="Shrink",
+    lambd="lambd",
+    bias="lambd",
+)
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Return each element moved towards 0 by ``lambd``, and 0 where it lies within.
 
@@ -355,12 +388,25 @@ def _prelu_backward(needs: tuple[bool, ...], grad: Tensor, x: Tensor, weight: Te
 # Smooth activations
 
 
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+@row(
+    lambda m, x, alpha=1.0: m.where(x > 0, x, alpha * m.expm1(m.minimum(x, 0))),
+    {"alpha": 0.7},
+    operator="Elu",
+    alpha="alpha",
+)
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return the exponential linear unit: x, and alpha * (exp(x) - 1) where x is negative."""
     check_tensor("elu", input)
     return _elu(input, number("elu", "alpha", alpha), 1.0, 1.0, inplace)
 
 
+@row(
+    lambda m, x: _SELU_SCALE * m.where(x > 0, x, _SELU_ALPHA * m.expm1(m.minimum(x, 0))),
+    operator="Selu",
+)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return the scaled ELU: `elu` with the alpha and the scale that keep means 0 and variances 1.
 
@@ -373,9 +419,12 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return _elu(input, _SELU_ALPHA, _SELU_SCALE, 1.0, inplace)
 
 
-_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
-
-
+@row(
+    lambda m, x, alpha=1.0: m.where(x > 0, x, alpha * m.expm1(m.minimum(x, 0) / alpha)),
+    {"alpha": 0.7},
+    operator="Celu",
+    alpha="alpha",
+)
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return the continuously differentiable ELU: x, and alpha * (exp(x / alpha) - 1) below 0.
 
@@ -409,6 +458,14 @@ def _elu(
     return compiled(x, ("elu", alpha * scale, scale, input_scale), gradient, inplace, node)
 
 
+def _gelu_formula(m: Any, x: Any, approximate: str = "none") -> Any:
+    inner = x * math.sqrt(0.5)
+    if approximate == "tanh":
+        inner = (x + x * (x * x) * 0.044715) * math.sqrt(2 / math.pi)
+    return x * 0.5 * ((m.erf if approximate == "none" else m.tanh)(inner) + 1)
+
+
+@row(_gelu_formula, {}, {"approximate": "tanh"})
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """Return the Gaussian error linear unit: x times the normal distribution function of x.
 
@@ -454,6 +511,7 @@ def _gelu_tanh_gradient(grad: Tensor, x: Tensor) -> Tensor:
     return grad * ((high + 1 + slope) * 0.5)
 
 
+@row(lambda m, x: x * m.sigmoid(x))
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return the sigmoid linear unit (swish): each element times its `sigmoid`."""
     return compiled(input, ("silu",), _silu_gradient, inplace)
@@ -464,6 +522,7 @@ def _silu_gradient(grad: Tensor, x: Tensor) -> Tensor:
     return grad * (s * (x * (1 - s) + 1))
 
 
+@row(lambda m, x: x * m.tanh(m.softplus(x)))
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element times the tanh of its `softplus`."""
     return compiled(input, ("mish",), _mish_gradient, inplace)
@@ -474,6 +533,13 @@ def _mish_gradient(grad: Tensor, x: Tensor) -> Tensor:
     return grad * (t + x * sigmoid(x) * (1 - square(t)))
 
 
+def _softplus_formula(m: Any, x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    scaled = x * beta
+    soft = m.maximum(scaled, 0) + m.log1p(m.exp(-m.abs(scaled)))
+    return m.where(scaled > threshold, x, soft / beta)
+
+
+@row(_softplus_formula, {}, {"beta": 2.0, "threshold": 3.0}, operator="Softplus")
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """Return log(1 + exp(beta * x)) / beta, and x itself where beta * x is above threshold."""
     check_tensor("softplus", input)
@@ -488,17 +554,20 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     return compiled(input, ("softplus", beta, threshold), gradient)
 
 
+@row(lambda m, x: -m.softplus(-x))
 def logsigmoid(input: Tensor) -> Tensor:
     """Return the logarithm of the `sigmoid` of each element."""
     return compiled(input, ("logsigmoid",), lambda g, x: g * sigmoid(-x), node="LogSigmoid")
 
 
+@row(lambda m, x: x / (1 + m.abs(x)), operator="Softsign")
 def softsign(input: Tensor) -> Tensor:
     """Return x / (1 + |x|) of each element x."""
     check_tensor("softsign", input)
     return div(input, add(abs(input), 1))
 
 
+@row(lambda m, x: x - m.tanh(x))
 def tanhshrink(input: Tensor) -> Tensor:
     """Return each element minus its tanh."""
     return sub(input, tanh(input))

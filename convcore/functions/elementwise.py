@@ -26,6 +26,7 @@ from convcore.functions._support.scipy_special import of_one
 from convcore.functions.arithmetic import add, compute, conj, div, mul, neg, operand, sub
 from convcore.functions.broadcast import fitted
 from convcore.functions.piecewise import masked, where, zeros_like
+from convcore.functions.table import row
 
 __all__ = [
     "abs",
@@ -454,11 +455,13 @@ sinh = _of_input(np.sinh, "the hyperbolic sine of each element", lambda g, x: g 
 cosh: Unary = _of_input(
     np.cosh, "the hyperbolic cosine of each element", lambda g, x: g * conj(sinh(x))
 )
-tanh = _of_result(
-    np.tanh,
-    "the hyperbolic tangent of each element",
-    lambda g, y: g * conj(1 - square(y)),
-    op=("tanh",),
+tanh = row(lambda m, x: m.tanh(x), operator="Tanh")(
+    _of_result(
+        np.tanh,
+        "the hyperbolic tangent of each element",
+        lambda g, y: g * conj(1 - square(y)),
+        op=("tanh",),
+    )
 )
 
 
@@ -472,11 +475,13 @@ def sigmoid_of(array: np.ndarray) -> np.ndarray:
     return np.reciprocal(value, out=value)
 
 
-sigmoid = _of_result(
-    sigmoid_of,
-    "1 / (1 + exp(-x)) of each element x",
-    lambda g, y: g * conj(y * (1 - y)),
-    *("sigmoid", ("sigmoid",)),
+sigmoid = row(lambda m, x: 1 / (1 + m.exp(-x)), operator="Sigmoid")(
+    _of_result(
+        sigmoid_of,
+        "1 / (1 + exp(-x)) of each element x",
+        lambda g, y: g * conj(y * (1 - y)),
+        *("sigmoid", ("sigmoid",)),
+    )
 )
 
 

@@ -17,6 +17,8 @@ letter in angle brackets:
     <A:rank>        a real floating tensor of that rank
 """
 
+from convcore.functions.table import ROWS
+
 SMOOTH = [
     "sin",
     "cos",
@@ -92,28 +94,7 @@ INPLACE = [
     "sign_",
     "atan_",
 ]
-ACTIVATIONS = [
-    "relu",
-    "relu6",
-    "elu",
-    "selu",
-    "celu",
-    "gelu",
-    "silu",
-    "mish",
-    "softplus",
-    "softsign",
-    "tanhshrink",
-    "softshrink",
-    "hardshrink",
-    "hardtanh",
-    "hardsigmoid",
-    "hardswish",
-    "leaky_relu",
-    "logsigmoid",
-    "sigmoid",
-    "tanh",
-]
+ACTIVATIONS = [name for name in ROWS if name != "threshold"]
 BINARY = [
     "add",
     "sub",

@@ -6,64 +6,47 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy import special
 
+from convcore import nn
+from convcore.functions.table import ROWS
+
 # The activations of nn.functional: (name, further arguments, whether it has inplace=).
 ACTIVATIONS = [
-    ("celu", {"alpha": 0.7}, True),
-    ("elu", {"alpha": 0.7}, True),
-    ("gelu", {}, False),
-    ("gelu", {"approximate": "tanh"}, False),
-    ("hardshrink", {"lambd": 0.6}, False),
-    ("hardsigmoid", {}, True),
-    ("hardswish", {}, True),
-    ("hardtanh", {"min_val": -0.7, "max_val": 1.2}, True),
-    ("leaky_relu", {"negative_slope": 0.2}, True),
-    ("leaky_relu", {"negative_slope": 1.5}, True),
-    ("leaky_relu", {"negative_slope": 0.0}, True),
-    ("logsigmoid", {}, False),
-    ("mish", {}, True),
-    ("relu", {}, True),
-    ("relu6", {}, True),
-    ("selu", {}, True),
-    ("silu", {}, True),
-    ("softplus", {}, False),
-    ("softplus", {"beta": 2.0, "threshold": 3.0}, False),
-    ("softshrink", {"lambd": 0.6}, False),
-    ("softsign", {}, False),
-    ("tanhshrink", {}, False),
-    ("threshold", {"threshold": 0.3, "value": 5.0}, True),
+    (name, arguments, row.has_inplace) for name, row in ROWS.items() for arguments in row.cases
 ]
 IDS = [f"{name} {[*arguments.values()]}" for name, arguments, _ in ACTIVATIONS]
+LAYERS = {name.lower(): name for name in nn.__all__}
 
 
-def soft(z):
-    """Return log(1 + exp(z))."""
-    return np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z)))
+def layer_of(name):
+    """Return the name of the layer of an activation: LeakyReLU of leaky_relu."""
+    return LAYERS[name.replace("_", "")]
 
 
-def sixth(x):
-    return np.clip(x + 3, 0, 6) / 6
+def layer_maker(name, **arguments):
+    """Return the function of a library's nn that makes the layer of an activation."""
+    return lambda nn: getattr(nn, layer_of(name))(**arguments)
 
 
-# The oracle of the compiled ops of one array, by their names in engine/layers/elementwise/ops.h.
-FORMULAS = {
-    "relu": lambda x: np.where(x < 0, 0, x),
-    "clamp": lambda x, low, high: np.clip(x, low, high),
-    "leaky_relu": lambda x, slope: np.where(x > 0, x, x * slope),
-    "hardsigmoid": sixth,
-    "hardswish": lambda x: x * sixth(x),
-    "hardshrink": lambda x, edge: np.where(np.abs(x) <= edge, 0, x),
-    "softshrink": lambda x, edge: x - np.clip(x, -edge, edge),
-    "threshold": lambda x, edge, value: np.where(x <= edge, value, x),
-    "sigmoid": lambda x: np.where(x > 0, 1, np.exp(-np.abs(x))) / (1 + np.exp(-np.abs(x))),
-    "tanh": np.tanh,
-    "silu": lambda x: x * np.exp(-soft(-x)),
-    "elu": lambda x, a, b, c: np.where(x > 0, x * b, np.expm1(np.minimum(x, 0) * c) * a),
-    "softplus": lambda x, beta, edge: np.where(x * beta > edge, x, soft(x * beta) / beta),
-    "logsigmoid": lambda x: -soft(-x),
-    "mish": lambda x: x * np.tanh(soft(x)),
-    "gelu": lambda x: x * special.ndtr(x.astype("f8")),
-    "gelu_tanh": lambda x: x * (np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)) + 1) / 2,
-}
+class Exact:
+    """The functions that formulas of the table call, by NumPy and SciPy."""
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+    def softplus(self, x):
+        return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+    def sigmoid(self, x):
+        return np.where(x > 0, 1, np.exp(-np.abs(x))) / (1 + np.exp(-np.abs(x)))
+
+    def erf(self, x):
+        return special.erf(x.astype("f8"))
+
+    def hardsigmoid(self, x):
+        return ROWS["hardsigmoid"].formula(self, x)
+
+
+EXACT = Exact()
 
 # Beside PyTorch: both round, in an order of their own.
 TOLERANCE = {

@@ -10,9 +10,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from elements import layer_of
 
 import convcore
 from convcore import Tensor, nn
+from convcore.functions.table import ROWS
 from convcore.nn import functional as F
 
 
@@ -351,17 +353,15 @@ LAYERS |= {  # of one input and no argument, and of two
     **{
         name: _layer(name)(_in(4, 3))
         for name in (
-            *("CELU", "Dropout", "ELU", "GELU", "Hardshrink", "Hardsigmoid", "Hardswish"),
-            *("Hardtanh", "Identity", "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish", "ReLU"),
-            *("ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmin", "Softplus", "Softshrink"),
-            *("Softsign", "Tanh", "Tanhshrink"),
+            *("Dropout", "Identity", "LogSoftmax", "Softmax", "Softmin"),
+            *(layer_of(name) for name in ROWS if name != "threshold"),
         )
     },
     **{
         f"{name}, in place": _layer(name, inplace=True)(_in(4, 3))
         for name in (
-            *("CELU", "Dropout", "ELU", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU"),
-            *("Mish", "ReLU", "ReLU6", "RReLU", "SELU", "SiLU"),
+            *("Dropout", "RReLU"),
+            *(layer_of(n) for n, row in ROWS.items() if row.has_inplace and n != "threshold"),
         )
     },
     **{

@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pytest
 from against_torch import same_error
+from elements import ACTIVATIONS, IDS, layer_maker
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
@@ -279,31 +280,12 @@ def test_unfold_and_fold_equal_pytorch(torch, seed):
 
 
 ELEMENTWISE = {
-    "ReLU": lambda nn: nn.ReLU(),
-    "LeakyReLU": lambda nn: nn.LeakyReLU(0.2),
-    "Sigmoid": lambda nn: nn.Sigmoid(),
-    "Tanh": lambda nn: nn.Tanh(),
+    key: layer_maker(name, **arguments)
+    for key, (name, arguments, _) in zip(IDS, ACTIVATIONS, strict=True)
+} | {
     "Softmax": lambda nn: nn.Softmax(-1),
     "LogSoftmax": lambda nn: nn.LogSoftmax(1),
     "Softmin": lambda nn: nn.Softmin(0),
-    "ReLU6": lambda nn: nn.ReLU6(),
-    "ELU": lambda nn: nn.ELU(0.5),
-    "CELU": lambda nn: nn.CELU(0.5),
-    "SELU": lambda nn: nn.SELU(),
-    "GELU": lambda nn: nn.GELU(),
-    "GELU tanh": lambda nn: nn.GELU("tanh"),
-    "SiLU": lambda nn: nn.SiLU(),
-    "Mish": lambda nn: nn.Mish(),
-    "Hardtanh": lambda nn: nn.Hardtanh(-0.5, 0.25),
-    "Hardsigmoid": lambda nn: nn.Hardsigmoid(),
-    "Hardswish": lambda nn: nn.Hardswish(),
-    "Hardshrink": lambda nn: nn.Hardshrink(0.3),
-    "Softshrink": lambda nn: nn.Softshrink(0.3),
-    "Softplus": lambda nn: nn.Softplus(2.0, 1.0),
-    "Softsign": lambda nn: nn.Softsign(),
-    "LogSigmoid": lambda nn: nn.LogSigmoid(),
-    "Tanhshrink": lambda nn: nn.Tanhshrink(),
-    "Threshold": lambda nn: nn.Threshold(0.1, 20.0),
     "PReLU": lambda nn: nn.PReLU(),
     "PReLU channels": lambda nn: nn.PReLU(4, 0.5),
     "GLU": lambda nn: nn.GLU(1),
@@ -320,7 +302,8 @@ ELEMENTWISE = {
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_layer_equals_pytorch(torch, name, seed):
-    rtol = 1e-7 if name == "Hardsigmoid" else 1e-10  # PyTorch's 1/6 is a float32
+    # PyTorch's 1 / 6 and 1 / alpha are float32.
+    rtol = 1e-6 if name.startswith(("celu", "hardsigmoid")) else 1e-10
     check_twins(torch, ELEMENTWISE[name], 2 * normal(seed, 2, 4, 4, 6), rtol=rtol)
 
 
@@ -331,18 +314,9 @@ def test_linear_takes_any_rank(torch, shape, seed):
 
 
 INPLACE = [
-    lambda nn: nn.ReLU(True),
-    lambda nn: nn.ReLU6(True),
-    lambda nn: nn.LeakyReLU(0.1, True),
-    lambda nn: nn.ELU(inplace=True),
-    lambda nn: nn.CELU(inplace=True),
-    lambda nn: nn.SELU(True),
-    lambda nn: nn.SiLU(True),
-    lambda nn: nn.Mish(True),
-    lambda nn: nn.Hardtanh(-1, 1, True),
-    lambda nn: nn.Hardsigmoid(True),
-    lambda nn: nn.Hardswish(True),
-    lambda nn: nn.Threshold(0.1, 2.0, True),
+    layer_maker(name, **arguments, inplace=True)
+    for name, arguments, has_inplace in ACTIVATIONS
+    if has_inplace
 ]
 
 

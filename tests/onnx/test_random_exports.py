@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from elements import layer_of
 from onnx_nets import runtime_results
 
 import convcore
 from convcore import nn
+from convcore.functions.table import ROWS
 
 onnx = pytest.importorskip("onnx", reason="needs onnx: pip install 'convcore[onnx]'")
 
@@ -112,15 +114,11 @@ def ranked(name, make, *more, **options):
 
 # (name of the class, number of spatial axes or None, what makes one for a shape)
 KINDS = [
-    *(plain(name) for name in ("ReLU", "ReLU6", "SELU", "CELU", "ELU", "GELU", "SiLU", "Mish")),
-    *(plain(name) for name in ("Sigmoid", "LogSigmoid", "Tanh", "Tanhshrink", "Softsign")),
-    *(plain(name) for name in ("Hardsigmoid", "Hardswish", "Hardtanh", "Hardshrink", "Softshrink")),
-    *(plain(name) for name in ("Softplus", "Identity", "RReLU", "Dropout")),
-    plain("AlphaDropout"),
+    *(plain(layer_of(name), **row.cases[0]) for name, row in ROWS.items()),
+    *(plain(name) for name in ("Identity", "RReLU", "Dropout", "AlphaDropout")),
     *(plain(name, 1) for name in ("Softmax", "LogSoftmax", "Softmin")),
     *((f"Dropout{rank}d", rank, lambda draw, shape, rank=rank: getattr(nn, f"Dropout{rank}d")())
       for rank in (1, 2, 3)),
-    plain("LeakyReLU", 0.2), plain("Threshold", 0.1, -0.5),
     ("PReLU", None, lambda draw, shape: nn.PReLU(shape[1])),
     ("GLU", None, lambda draw, shape: even(nn.GLU(1), 1)),
     ("Linear", None, lambda draw, shape: nn.Linear(shape[-1], int(draw.integers(5, 12)))),
@@ -170,11 +168,11 @@ LEFT_OUT = {
 }
 # Kinds whose nodes round in another order than the layer does.
 ROUNDED = {
-    *("Hardsigmoid", "Hardswish", "LogSigmoid", "RMSNorm", "GELU", "SiLU", "Mish", "Softsign"),
-    *("GroupNorm", "Upsample", "UpsamplingBilinear2d"),
-    *("SELU", "LocalResponseNorm"),
+    *({layer_of(name) for name, row in ROWS.items() if not row.operator}),
+    *("Hardsigmoid", "SELU", "Softsign"),
+    *("GroupNorm", "LocalResponseNorm", "RMSNorm", "Upsample", "UpsamplingBilinear2d"),
     *("RNN", "GRU", "LSTM", "RNNCell", "GRUCell", "LSTMCell"),
-}
+} - {"Hardtanh", "ReLU6", "Tanhshrink", "Threshold"}
 
 
 def deal():

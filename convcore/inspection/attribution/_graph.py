@@ -39,9 +39,8 @@ MAX_POOLS = frozenset(
 )
 # Functions of each element by itself, besides those whose node knows their kernel.
 _ELEMENTWISE_NAMES = """
-    Abs Celu Clamp ClampMax ClampMin Elu Erf Exp Expm1 Gelu Hardshrink Hardsigmoid Hardswish
-    Hardtanh LeakyRelu Log Log1P LogSigmoid Mish Pow PreluKernel Reciprocal Relu Rsqrt Sigmoid
-    Silu Sin Cos Softplus Softshrink Sqrt Tanh Threshold
+    Abs Clamp ClampMax ClampMin Erf Exp Expm1 Log Log1P Pow PreluKernel Reciprocal Relu Rsqrt Sin
+    Cos Sqrt
 """
 ELEMENTWISE = frozenset(_ELEMENTWISE_NAMES.split())
 _SOFTMAX = {"LogSoftmax", "Softmax"}

@@ -5,21 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 import convcore
+from convcore.functions.table import ROWS, Row
 from convcore.nn import functional as F
 from convcore.onnx.operators.registry import operator
 from convcore.onnx.values import Value, is_differentiable
+
+
+def _enter_row(row: Row) -> None:
+    """Enter the operator that computes a function of the table."""
+
+    @operator(row.operator)
+    def compute(x: Value, **attributes: Any) -> Value:
+        arguments = {str(name): attributes[key] for key, name in row.attributes.items()}
+        return row.function(x, **arguments)
+
+
+for _row in ROWS.values():
+    if _row.operator:  # those below take more than the row says
+        _enter_row(_row)
 
 
 @operator("Relu")
 def relu(x: Value) -> Value:
     """Return max(x, 0)."""
     return F.relu(x) if x.is_floating_point() else convcore.clamp(x, 0)
-
-
-@operator("LeakyRelu")
-def leaky_relu(x: Value, *, alpha: float) -> Value:
-    """Return x where it is positive, and alpha * x elsewhere."""
-    return F.leaky_relu(x, alpha)
 
 
 @operator("PRelu", weights=(1,))
@@ -40,12 +49,6 @@ def thresholded_relu(x: Value, *, alpha: float) -> Value:
     return convcore.where(x > alpha, x, convcore.zeros_like(x))
 
 
-@operator("Elu")
-def elu(x: Value, *, alpha: float) -> Value:
-    """Return x where it is positive, and alpha * (exp(x) - 1) elsewhere."""
-    return F.elu(x, alpha)
-
-
 @operator("Celu")
 def celu(x: Value, *, alpha: float) -> Value:
     """Return max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)."""
@@ -64,12 +67,6 @@ def selu(x: Value, *, alpha: float, gamma: float) -> Value:
 def gelu(x: Value, *, approximate: str = "none") -> Value:
     """Return x times the normal distribution's function of x."""
     return F.gelu(x, approximate=approximate)
-
-
-@operator("Sigmoid")
-def sigmoid(x: Value) -> Value:
-    """Return 1 / (1 + exp(-x))."""
-    return convcore.sigmoid(x)
 
 
 @operator("HardSigmoid")
@@ -100,12 +97,6 @@ def mish(x: Value) -> Value:
 def softplus(x: Value) -> Value:
     """Return log(1 + exp(x))."""
     return F.softplus(x)
-
-
-@operator("Softsign")
-def softsign(x: Value) -> Value:
-    """Return x / (1 + abs(x))."""
-    return F.softsign(x)
 
 
 @operator("Shrink")

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
+from elements import ACTIVATIONS, IDS
 
 import convcore
 from convcore.nn import functional as F
 
 # Functions with a kernel; each array below is large enough for it.
 FUNCTIONS = {
-    "elu": lambda x: F.elu(x, 0.7),
-    "gelu": F.gelu,
-    "hardswish": F.hardswish,
-    "hardtanh": lambda x: F.hardtanh(x, -0.7, 1.2),
-    "leaky_relu": lambda x: F.leaky_relu(x, 0.2),
-    "mish": F.mish,
-    "relu": convcore.relu,
-    "sigmoid": convcore.sigmoid,
-    "silu": F.silu,
-    "softplus": F.softplus,
-    "tanh": convcore.tanh,
+    key: partial(getattr(F, name), **arguments)
+    for key, (name, arguments, _) in zip(IDS, ACTIVATIONS, strict=True)
 }
+SMOOTH = ["gelu", "mish", "sigmoid", "silu", "softplus", "tanh"]
 PAIRWISE = {"sum": lambda x, y: x + y, "product": lambda x, y: x * y}
 SHAPE = (4, 16, 24, 30)
 
@@ -53,12 +48,11 @@ def test_gradient_is_the_same_whether_it_is_to_be_differentiated_again(rng, name
     )
     assert not plain.requires_grad
     eps = np.finfo(dtype).eps
-    np.testing.assert_allclose(
-        plain.numpy(), recorded.detach().numpy(), rtol=64 * eps, atol=32 * eps
-    )
+    atol = (200 if name == "gelu ['tanh']" else 32) * eps  # 1 - tanh^2 cancels
+    np.testing.assert_allclose(plain.numpy(), recorded.detach().numpy(), rtol=64 * eps, atol=atol)
 
 
-@pytest.mark.parametrize("name", ["gelu", "mish", "sigmoid", "silu", "softplus", "tanh"])
+@pytest.mark.parametrize("name", [f"{name} []" for name in SMOOTH])
 def test_gradient_of_a_large_array_can_be_differentiated_again(rng, name):
     array = rng.normal(size=(2, 64, 64))
     x = convcore.from_numpy(array).requires_grad_()
