@@ -43,6 +43,7 @@ def convolution(
     result : whose memory the step writes, if it is not the activation's or the op's own
     """
     layer = op.attributes["layer"]
+    builder.include(op, after)
     params = None if after is None else activation_params_of(after)
     x = computed(builder.consume(*op.inputs, dense=False, narrow=True)[0])
     made = result or (after or op).result
@@ -102,7 +103,7 @@ def _transposed(
     narrows = x.narrow, narrow
     call = plan_of(TRANSPOSE, (*arrays, current()), steps, narrow=narrows)
     ends = call.plan.supports_epilogue
-    y = _executed(builder, call, x, filters, (offsets,) if ends else ())
+    y = _executed(builder, call, x, filters, (offsets,) if ends else (), transposed=True)
     if offsets is not None and not ends:
         column = offsets.reshape(-1, *(1,) * (filters.ndim - 2))
         builder.step(np.add, y, column, y)
@@ -116,6 +117,7 @@ def _executed(
     weight: Array,
     extra: tuple[Any, ...],
     onto: Value | None = None,
+    transposed: bool = False,
 ) -> Value:
     """Add the kernel call of a convolution's plan."""
     if call.squeeze:
@@ -126,10 +128,14 @@ def _executed(
     y = Value(call.shape, call.channels_last, onto, narrow=narrow)
     kernel, plan = call.kernel, call.plan
     threads = kernel.threads()
+    # A transposed convolution's weights meet each element of its input.
+    image = x.shape if transposed else y.shape
     builder.step(
         *(kernel.run, x, weight, y, SCRATCH, threads, *extra),
         scratch_bytes=plan.shared_bytes + threads * plan.scratch_bytes,
         binds=call.binds,
+        multiply_adds=math.prod(image) * math.prod(weight.shape[1:]),
+        algorithm=plan.algorithm,
     )
     return y
 
@@ -215,7 +221,8 @@ def max_pool(builder: PlanBuilder, op: Op) -> Value:
     if before is None:
         return _pooled(builder, pool, computed(builder.consume(*op.inputs, narrow=True)[0]))
     after = fusable_activation(builder, op)
-    x = convolution(builder, before, after, result=before.result)
+    ops = [before] if after is None else [before, after]
+    x = builder.part_of(ops, convolution, builder, before, after, None, before.result)
     return define_activation(builder, after, _pooled(builder, pool, x))
 
 

@@ -15,7 +15,9 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from time import perf_counter_ns
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -141,6 +143,35 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """What a step computes: the ops, and the multiply-adds and algorithm of a product."""
+
+    ops: Sequence[Any] = ()
+    multiply_adds: int = 0
+    algorithm: str = ""
+
+
+class StepRecord(NamedTuple):
+    """What a profile says of a step: `Work` without arrays.
+
+    Attributes
+    ----------
+    layers : tuple of str
+        The names of the layers or nodes that it computes.
+    type : str
+        The functions, joined by " + "; "hook" of a step that shows values to who watches.
+    n_bytes : int
+        Of its result; 0 where that is written into an operand's memory.
+    """
+
+    layers: tuple[str, ...]
+    type: str
+    n_bytes: int
+    multiply_adds: int
+    algorithm: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Step:
     """A function, its arguments, with Value and SCRATCH as placeholders, and its scratch bytes.
 
@@ -151,6 +182,7 @@ class Step:
     arguments: tuple[Any, ...]
     scratch_bytes: int = 0
     binds: bool = False
+    work: Work = Work()
 
     def roots(self) -> Iterable[Value]:
         """Yield the values whose memory it reads or writes."""
@@ -187,11 +219,14 @@ class Plan:
         self._calls: list[tuple[Callable[..., Any], Sequence[Any]]] = []
         self._made: dict[Value, Tensor] = {}  # of this call
         self._watch: Any = None
+        self._ends_step: list[bool] = []  # of each call
         begins, ends = _first_and_last_uses(steps, kept - {input})
         for number, step in enumerate(steps):
             self._calls += [(self._allocate, (root,)) for root in begins[number]]
             self._calls.append(self._call(step, offsets))
+            self._ends_step += [False] * (len(self._calls) - 1 - len(self._ends_step)) + [True]
             self._calls += [(self._release, (root,)) for root in ends[number] if root not in roots]
+        self._ends_step += [False] * (len(self._calls) - len(self._ends_step))
 
     def copy(self) -> Plan:
         """Return the same plan with memory of its own, for a concurrent call."""
@@ -227,10 +262,33 @@ class Plan:
         dense = np.ndarray((shape[0], *shape[2:], shape[1]), root.dtype, self._arena, offset)
         return value.array_in(dense.transpose(layout.memory_order(len(shape) - 2)))
 
-    def __call__(self, array: Array, watch: Any = None) -> list[Tensor]:
+    @cached_property
+    def records(self) -> tuple[StepRecord, ...]:
+        """What a profile says of each step."""
+        found, written = [], {self._input}
+        for step in self._steps:
+            new = {root for root in step.roots() if root not in written}
+            written |= new
+            n_bytes = sum(math.prod(root.shape) * root.dtype.itemsize for root in new)
+            ops = sorted(step.work.ops, key=lambda op: op.result[0]._sequence)
+            is_hook = isinstance(step.function, Watched)
+            layers = tuple(dict.fromkeys(name for op in ops for name in op.layers))
+            types = dict.fromkeys(op.function for op in ops)
+            found.append(
+                StepRecord(
+                    *(layers, "hook" if is_hook else " + ".join(types) or "copy", n_bytes),
+                    *(step.work.multiply_adds, step.work.algorithm),
+                )
+            )
+        return tuple(found)
+
+    def __call__(
+        self, array: Array, watch: Any = None, times: list[int] | None = None
+    ) -> list[Tensor]:
         """Return the net's results for an input of the plan's shape and layout.
 
         watch : `points.Watch`, who watches the points of a plan that has some
+        times : gets the time when the first step begins, and when each ends, in nanoseconds
 
         Raises
         ------
@@ -242,8 +300,11 @@ class Plan:
             self._set(self._input, wrap(array))
             for root in self._result_roots:
                 self._allocate(root)
-            for function, given in self._calls:
-                function(*given)
+            if times is None:
+                for function, given in self._calls:
+                    function(*given)
+            else:
+                self._run_timed(times)
             return [
                 self._tensor(one, one.array_in(self._made[one.root]._array))
                 for one in self._results
@@ -254,6 +315,13 @@ class Plan:
             for slots in self._slots.values():
                 for arguments, place, _ in slots:
                     arguments[place] = None
+
+    def _run_timed(self, times: list[int]) -> None:
+        times.append(perf_counter_ns())
+        for (function, given), ends_step in zip(self._calls, self._ends_step, strict=True):
+            function(*given)
+            if ends_step:
+                times.append(perf_counter_ns())
 
     # Values whose memory differs from call to call
 

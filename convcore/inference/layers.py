@@ -123,7 +123,8 @@ class PrepackedConv(Module):
     def _applicable(self) -> tuple[Folded | None, Folded | None]:
         """Return the layers after the convolution that are applied with it: no hook is between."""
         norm, activation = self._after
-        seen = hook_tables(self)["_forward_hooks"] or has_global_hooks()
+        own = hook_tables(self)
+        seen = (own["_forward_hooks"] and not own.get("are_hidden")) or has_global_hooks()
         if norm is not None:
             if seen or is_watched(norm):
                 return None, None
@@ -132,6 +133,10 @@ class PrepackedConv(Module):
         if activation is not None and activation.sees_input():
             return norm, None
         return norm, activation
+
+    def layers(self) -> list[Module]:
+        """Return itself, for the convolution, and the layers that are fused into it."""
+        return [self, *(one for one in self._after if one is not None)]
 
     def unfused(self) -> list[Folded]:
         """Return the layers after it that are not applied with it, for hooks watch."""
@@ -226,6 +231,10 @@ class ConvPart:
         conv = self.conv
         return conv.prepacked if self.norm is conv._after[0] else conv.alone()
 
+    def layers(self) -> list[Module]:
+        """Return the convolution's module, and the batch norm if it is part of it."""
+        return [self.conv, *([] if self.norm is None else [self.norm])]
+
     @property
     def is_followed(self) -> bool:
         """Whether the activation is fused into it, where nobody watches."""
@@ -317,7 +326,8 @@ class Folded(Module):
     def sees_input(self) -> bool:
         """Return whether hooks see what an activation is called on."""
         if getattr(self.layer, "inplace", False):  # forward hooks come when that is gone
-            return bool(hook_tables(self)["_forward_pre_hooks"])
+            own = hook_tables(self)
+            return bool(own["_forward_pre_hooks"]) and not own.get("are_hidden")
         return is_watched(self)
 
     def extra_repr(self) -> str:

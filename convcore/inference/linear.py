@@ -32,15 +32,21 @@ def linear(builder: PlanBuilder, op: Op) -> Value:
     if op.attributes not in ({}, {"beta": 1, "alpha": 1}):
         raise UnplannedError("a product with factors")
     *vector, left, right = op.inputs
+    view = builder.deferred(left)
     images = _flattened_images(builder, left, constant(builder.peek(right)))
     x, columns, *bias = builder.consume(left if images is None else images, right, *vector)
     x, matrix = computed(x), constant(columns).T
     offsets = constant(bias[0]) if bias else None
     if images is not None:
         matrix, x = _in_memory_order(matrix, x)
+        builder.include(view)
     if matrix.nbytes > MOST_BYTES and x.shape[0] < FEW_ROWS:
-        return builder.apply(lambda array: _product_sum(array, matrix.T, offsets), x)
+        product = x.shape[0] * matrix.size
+        return builder.apply(
+            lambda array: _product_sum(array, matrix.T, offsets), x, multiply_adds=product
+        )
     after = fusable_activation(builder, op)
+    builder.include(after)
     params = None if after is None else activation_params_of(after)
     conv = builder.shared((_place(columns), _place(offsets), images), _packed, matrix, offsets)
     pixels = Value((*x.shape, 1, 1), True, x, _as_pixels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -32,7 +33,7 @@ from convcore.inference.cutting import RECIPE, VALUE
 from convcore.inference.elementwise import arithmetic, prelu
 from convcore.inference.execution_plan import FLOAT, Plan, Value, Watched
 from convcore.inference.linear import feeds_linear, linear
-from convcore.inference.op_graph import MARKER, Constants, Op, OpGraph
+from convcore.inference.op_graph import MARKER, Constants, LayerNames, Op, OpGraph
 from convcore.inference.plan_builder import (
     PlanBuilder,
     Resolved,
@@ -44,7 +45,11 @@ from convcore.inference.plan_builder import (
 
 
 def ops_of(
-    input: Tensor, results: Sequence[Tensor], constants: Constants, markers: Iterable[Node] = ()
+    input: Tensor,
+    results: Sequence[Tensor],
+    constants: Constants,
+    markers: Iterable[Node] = (),
+    names: LayerNames | None = None,
 ) -> OpGraph:
     """Return the ops by which a net computed ``results`` from ``input``.
 
@@ -59,6 +64,8 @@ def ops_of(
         Which looked on.
     markers : iterable of Node
         See `OpGraph.recorded`.
+    names : LayerNames, optional
+        Which looked on, too.
 
     Raises
     ------
@@ -69,7 +76,7 @@ def ops_of(
         raise UnplannedError("a result that was not computed")
     if any(one._array.dtype != FLOAT for one in (input, *results)) or not input._array.size:
         raise UnplannedError("no float32 numbers")
-    return OpGraph.recorded(input, results, constants, markers)
+    return OpGraph.recorded(input, results, constants, markers, names)
 
 
 def lowered(ops: OpGraph, narrow: bool = False) -> Plan:
@@ -162,7 +169,11 @@ def _powered(builder: PlanBuilder, op: Op) -> Value | Array:
 
 def _product(builder: PlanBuilder, op: Op) -> Value | Array:
     """Add products of matrices, batch by batch."""
-    return _applied(builder, matmul, *builder.consume(*op.inputs, dense=False))
+    xs = builder.consume(*op.inputs, dense=False)
+    if all(isinstance(x, np.ndarray) for x in xs):
+        return matmul(*xs)
+    a, b = map(known, xs)
+    return builder.apply(matmul, a, b, multiply_adds=math.prod(a.shape) * b.shape[-1])
 
 
 def _stacked(builder: PlanBuilder, op: Op) -> Value | Array:
@@ -234,6 +245,8 @@ def _normalized(builder: PlanBuilder, op: Op) -> Value | Array:
     if name is None and after is not None:
         clamp = activation_params_of(after)
         name = next((name for name, ends in CLAMPS.items() if clamp == (CLAMP, *ends, 0.0)), None)
+    if name is not norm.activation:
+        builder.include(after)
     x = computed(builder.consume(op.inputs[0])[0])
     y = Value(x.shape, x.channels_last)
     statistics, (weight, bias) = norm.given, op.attributes["parameters"]

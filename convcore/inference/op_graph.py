@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,12 +34,20 @@ class Op:
     inputs : tuple of Operand
     result : Output
         The output; the first of several.
+    layers : tuple of str
+        The names of the layers or nodes that it computes: see `LayerNames`.
     """
 
     name: str
     attributes: Mapping[str, Any]
     inputs: tuple[Operand, ...]
     result: Output
+    layers: tuple[str, ...] = ()
+
+    @property
+    def function(self) -> str:
+        """The name as a function's."""
+        return function_name(self.name)
 
 
 def reached(roots: Iterable[Node | None]) -> set[Node]:
@@ -111,6 +120,74 @@ class Constants:
         return self._made.get(output)
 
 
+class LayerNames:
+    """The names of the layers and functions of a net that operations are recorded for.
+
+    A name is that of a node in an ONNX file, or the path of a module; for a function called in the
+    ``forward`` of a module that is none of convcore's layers, the path and the function's name.
+
+    Parameters
+    ----------
+    model : Module
+
+    Attributes
+    ----------
+    inside : list of Module
+        The modules that are called now, the innermost last.
+    """
+
+    def __init__(self, model: Module) -> None:
+        self._paths = {module: path for path, module in model.named_modules()}
+        self._names: dict[Node, str] = {}
+        self.inside: list[Module] = []
+
+    def enter(self, module: Module, args: tuple, kwargs: dict) -> None:
+        """Forward pre-hook."""
+        self.inside.append(module)
+
+    def leave(self, module: Module, args: tuple, kwargs: dict, result: Any) -> None:
+        """Forward hook."""
+        self.inside.pop()
+
+    def note(self, node: Node, inputs: tuple[Any, ...], outputs: Any) -> None:
+        """Name an op that was just recorded."""
+        module = self.inside[-1] if self.inside else None
+        name = function_name(node.name())
+        if module is None:
+            self._names[node] = name
+        elif is_own(module):
+            self._names[node] = self._of_layer(module)
+        else:
+            self._names[node] = f"{self._paths.get(module, '')}.{name}".lstrip(".")
+
+    def of(self, node: Node) -> tuple[str, ...]:
+        """Return the names of what an op computes: of a convolution, all that is fused into it."""
+        conv = node.attributes.get("layer")
+        if conv is not None:
+            return tuple(map(self._of_layer, conv.layers()))
+        name = self._names.get(node)
+        return () if name is None else (name,)
+
+    def _of_layer(self, module: Any) -> str:
+        return getattr(module, "onnx_name", "") or self._paths.get(module, "") or "(model)"
+
+
+def is_own(module: Module) -> bool:
+    """Return whether a module's class is one of convcore's layers, or a node of ONNX."""
+    # torch is the name of classes in PyTorch's place: see compat/door.py.
+    return type(module).__module__.startswith(_OWN)
+
+
+_OWN = ("convcore.nn.", "torch.nn.", "convcore.onnx.nodes", "convcore.inference.layers")
+
+
+def function_name(node: str) -> str:
+    """Return a node's name as a function's: 'max_pool2d' for 'MaxPool2DWithIndicesBackward0'."""
+    name = re.sub(r"^Prepacked|(WithIndices)?Backward\d*$|WithIndices$", "", node) or node
+    name = re.sub(r"(\d)D", r"\1d", name)
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
 class OpGraph:
     """The ops that tensors were computed by, oldest first, and who consumes what.
 
@@ -153,11 +230,12 @@ class OpGraph:
         results: Sequence[Tensor],
         constants: Constants,
         markers: Iterable[Node] = (),
+        names: LayerNames | None = None,
     ) -> OpGraph:
         """Return the ops that led from an input to results, with gradients recorded.
 
         All leaf tensors have to require one; constants looked on.  Ops that only led to
-        ``markers`` are among them.
+        ``markers`` are among them.  ``names`` looked on, too.
         """
         roots = [*(one.grad_fn for one in results), *markers]
         nodes = sorted(reached(roots), key=lambda node: node._sequence)
@@ -167,6 +245,7 @@ class OpGraph:
                 node.attributes,
                 tuple(_operands(node, constants)),
                 (node, 0),
+                () if names is None else names.of(node),
             )
             for node in nodes
         ]

@@ -236,9 +236,6 @@ class OptimizedModule(nn.Module):
         super().__setstate__(state)
         self._lock = process_lock()
 
-    # Whether layers are called one by one, and no plan, so that a profile sees them.
-    _by_layers = False
-
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return the net's result, by a plan if there is one; autocast is off meanwhile."""
         if is_autocast_cpu_enabled():
@@ -252,8 +249,7 @@ class OptimizedModule(nn.Module):
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not self._fused and not kwargs:
             self.fuse(*args)
-        has_plan = not self._by_layers and len(args) == 1 and not kwargs
-        if has_plan and isinstance(args[0], Tensor):
+        if len(args) == 1 and not kwargs and isinstance(args[0], Tensor):
             result = self._plans.run(args[0])
             if result is not None:
                 return result

@@ -14,7 +14,7 @@ from convcore.engine.runtime._casts import widen
 from convcore.engine.runtime.checks import Array
 from convcore.engine.runtime.layout import is_channels_last
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.inference.execution_plan import FLOAT, Plan, Step, Value, Watched
+from convcore.inference.execution_plan import FLOAT, Plan, Step, Value, Watched, Work
 from convcore.inference.op_graph import Op, Operand, OpGraph
 
 # What an operand is: computed when the plan runs, a constant, or unknown.
@@ -88,6 +88,7 @@ class PlanBuilder:
         self.ops, self._lower_op, self._is_deferred = ops, lower, is_deferred
         self._narrow = narrow
         self._steps: list[Step] = []
+        self._ops: list[Op] = []  # that the next steps are of
         self._shared: dict[Hashable, Any] = {}
         self._resolved: dict[Operand, Value | Array] = {}
         # How often each operand is still to be consumed, and the operands that share a memory.
@@ -162,7 +163,18 @@ class PlanBuilder:
         return op.result in self._resolved
 
     def _lower(self, op: Op) -> None:
-        self.define(op.result, self._lower_op(self, op))
+        self.define(op.result, self.part_of([op], self._lower_op, self, op))
+
+    def part_of(self, ops: list[Op], lower: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function returns whose steps belong to some ops."""
+        outer, self._ops = self._ops, ops
+        result = lower(*arguments)
+        self._ops = outer
+        return result
+
+    def include(self, *ops: Op | None) -> None:
+        """Record that the present steps compute these ops as well, which have none of their own."""
+        self._ops += [op for op in ops if op is not None and op not in self._ops]
 
     def define(self, operand: Operand, resolved: Value | Array) -> None:
         """Record what an operand is."""
@@ -206,9 +218,12 @@ class PlanBuilder:
         *arguments: Any,
         scratch_bytes: int = 0,
         binds: bool = False,
+        multiply_adds: int = 0,
+        algorithm: str = "",
     ) -> None:
         """Add a step; see `Step`."""
-        self._steps.append(Step(function, arguments, scratch_bytes, binds))
+        work = Work(self._ops, multiply_adds, algorithm)
+        self._steps.append(Step(function, arguments, scratch_bytes, binds, work))
 
     def watch(self, watched: Watched, operands: Sequence[Value | Array]) -> None:
         """Add a step that shows operands to who watches."""
@@ -217,7 +232,9 @@ class PlanBuilder:
                 one.root.is_kept = True
         self._steps.append(Step(watched, tuple(operands)))
 
-    def apply(self, function: Callable[..., Array], *operands: Value | Array) -> Value:
+    def apply(
+        self, function: Callable[..., Array], *operands: Value | Array, multiply_adds: int = 0
+    ) -> Value:
         """Return the result of a NumPy function: a view of its one operand, or made by a step."""
         arrays = [self._example(one) if isinstance(one, Value) else one for one in operands]
         made = ignore_errstate(function, *arrays)
@@ -230,7 +247,7 @@ class PlanBuilder:
             return Value(made.shape, y.channels_last, computed(operands[0]), function, strides)
         if any(shared):
             raise UnplannedError("a view of one of several")
-        self.step(_fill, function, y, *operands)
+        self.step(_fill, function, y, *operands, multiply_adds=multiply_adds)
         return y
 
     def _example(self, value: Value) -> Array:

@@ -27,7 +27,7 @@ from convcore.inference.hidden_runs import HiddenRun, UnrepeatableError
 from convcore.inference.layer_trace import recording
 from convcore.inference.layers import forget_packed
 from convcore.inference.lowering import lowered, ops_of
-from convcore.inference.op_graph import Constants, OpGraph
+from convcore.inference.op_graph import Constants, LayerNames, OpGraph
 from convcore.inference.plan_builder import UnplannedError
 from convcore.inference.points import Point, PointRecorder, Unwatched, Watch
 from convcore.inference.simplification import simplified
@@ -87,15 +87,20 @@ class Kind:
         self.plans = threads, made, [made]
         return made
 
-    def run(self, array: np.ndarray, plans: Plans, watch: Any = None) -> Any:
+    def run(
+        self, array: np.ndarray, plans: Plans, watch: Any = None, profilers: Sequence[Any] = ()
+    ) -> Any:
         """Return the net's result, by one of the plans that are idle or by a copy of the first."""
         _, first, idle = plans
         try:
             plan = idle.pop()  # atomic: no two threads get one plan
         except IndexError:
             plan = first.copy()
+        times: list[int] | None = [] if profilers else None
         try:
-            results = plan(array, watch)
+            results = plan(array, watch, times)
+            for profiler in profilers:
+                profiler(plan.records, times)
         finally:
             idle.append(plan)
         return results[0] if self.sequence is None else self.sequence(results)
@@ -136,6 +141,13 @@ class PlanCache:
     model : Module
     narrow : bool
         Whether results between a plan's steps may be bfloat16 in memory.
+
+    Attributes
+    ----------
+    profilers : tuple of function
+        Called after each run of a plan with its records and times: see `Plan`.
+    is_recording : bool
+        Whether the net is run to make a plan.
     """
 
     def __init__(self, model: Module, narrow: bool = False) -> None:
@@ -153,6 +165,8 @@ class PlanCache:
         # The layers that the last plan computed alone, though they are folded into others; None
         # where there was no plan.
         self.unfused: Sequence[Module] | None = None
+        self.profilers: tuple[Any, ...] = ()
+        self.is_recording = False
         self._lock = process_lock()
 
     def __reduce__(self) -> tuple[type[PlanCache], tuple[Module, bool]]:
@@ -180,7 +194,7 @@ class PlanCache:
             plans = self._replanned(kind)
         if watch is None:
             self.unfused = ()
-            return kind.run(array, plans)
+            return kind.run(array, plans, None, self.profilers)
         watched = kind.watched
         if watched is None:
             watched = kind.watched = self._recorded_points(input)
@@ -208,7 +222,7 @@ class PlanCache:
         is_done = True
         watch.begin()
         try:
-            return kind.run(input._array, chosen, watch)
+            return kind.run(input._array, chosen, watch, self.profilers)
         except DepartedError:
             is_done = False
             watched.plans[key] = None  # from now on the net is called
@@ -319,18 +333,20 @@ class PlanCache:
 
     def _recorded(self, input: Tensor, with_points: bool = False) -> Any:
         """Run the net once, and make a plan of its ops; or return them with markers at points."""
-        with self._lock, hooks_instead(), unobserved():
+        names = LayerNames(self._model)
+        naming = hooks_instead(names.enter, names.leave, hidden=True)
+        with self._lock, naming, unobserved(), self._recording():
             before = reads.count
             with differentiable(self._model), inference_mode(False), HiddenRun(self._model) as run:
                 leaf = wrap(input._array).requires_grad_()
                 constants = Constants(self._model, leaf)
-                points = PointRecorder(constants)
+                points = PointRecorder(constants, names)
                 marking = points.marking() if with_points else contextlib.nullcontext()
-                with recording(), observed(constants.note), marking:
+                with recording(), observed(constants.note), observed(names.note), marking:
                     result = self._model(leaf)
                 sequence = None if isinstance(result, Tensor) else _sequence_of_tensors(result)
                 results = [result] if sequence is None else result
-                ops = ops_of(leaf, results, constants, points.nodes())
+                ops = ops_of(leaf, results, constants, points.nodes(), names)
             if not run.is_pure:
                 raise UnrepeatableError("its code changes its state")
             if reads.count != before:
@@ -348,6 +364,11 @@ class PlanCache:
                 raise UnplannedError("what is done does not show in the graph")
             forget_packed(self._model)  # of the net's own runs, which may be packed otherwise
             return kind
+
+    @restoring
+    def _recording(self) -> Iterator[Calls]:
+        yield ((setattr, (self, "is_recording", False)),)
+        self.is_recording = True
 
     def _is_right(self, plan: Plan, input: Tensor) -> bool:
         """Return whether plan and net agree on another input."""

@@ -23,7 +23,7 @@ from convcore.engine.runtime.restoring import together
 from convcore.inference.cutting import CALL, CHANGE, RECIPE, VALUE
 from convcore.inference.execution_plan import DepartedError
 from convcore.inference.layers import ConvPart
-from convcore.inference.op_graph import MARKER, Constants
+from convcore.inference.op_graph import MARKER, Constants, LayerNames, is_own
 from convcore.nn import Module
 from convcore.nn.modules._hooks import HookedCall, has_global_hooks, hooks_instead
 
@@ -95,6 +95,8 @@ class PointRecorder:
     ----------
     constants : Constants
         What is the same in each run.
+    names : LayerNames
+        Told which modules are called.
 
     Attributes
     ----------
@@ -102,10 +104,9 @@ class PointRecorder:
         In the order of the calls.
     """
 
-    def __init__(self, constants: Constants) -> None:
+    def __init__(self, constants: Constants, names: LayerNames) -> None:
         self.points: list[Point] = []
-        self._constants = constants
-        self._inside: list[Module] = []
+        self._constants, self._names = constants, names
 
     def marking(self) -> Restoring:
         """Return a context in which calls of the net are marked."""
@@ -116,14 +117,14 @@ class PointRecorder:
         return [point.node for point in self.points if point.node is not None]
 
     def _enter(self, module: Module, args: tuple, kwargs: dict) -> Any:
-        self._inside.append(module)
+        self._names.enter(module, args, kwargs)
         point = Point(ENTER, module)
         marked, given = overrides.unwatched(self._mark, point, (args, kwargs))
         point.args, point.kwargs = given
         return marked
 
     def _leave(self, module: Module, args: tuple, kwargs: dict, result: Any) -> Any:
-        self._inside.pop()
+        self._names.leave(module, args, kwargs, result)
         point = Point(LEAVE, module)
         marked, values = overrides.unwatched(self._mark, point, result, args, kwargs)
         point.result, point.args, point.kwargs = values
@@ -132,7 +133,7 @@ class PointRecorder:
     def _call(self, function: Callable, name: str, args: tuple, kwargs: dict) -> Any:
         written = written_by(function, name, args, kwargs)
         result = function(*args, **kwargs)
-        inside = self._inside[-1] if self._inside else None
+        inside = self._names.inside[-1] if self._names.inside else None
         if inside is None or is_own(inside) or not is_new(result, args, written):
             return result
         point = Point(FUNCTION, function, inside, name.strip("_"))
@@ -332,15 +333,6 @@ class Unwatched:
 
 
 # Calls of functions
-
-
-def is_own(module: Module) -> bool:
-    """Return whether a module's class is one of convcore's layers, or a node of ONNX."""
-    # torch is the name of classes in PyTorch's place: see compat/door.py.
-    return type(module).__module__.startswith(_OWN)
-
-
-_OWN = ("convcore.nn.", "torch.nn.", "convcore.onnx.nodes", "convcore.inference.layers")
 
 
 def is_new(result: Any, args: tuple, written: Tensor | None) -> bool:

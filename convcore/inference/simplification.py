@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def _replaced(ops: OpGraph, rule: Callable[[_Ops, Op], Op | None]) -> OpGraph:
     now = _Ops(ops)
     for op in ops.all:
         while (simpler := rule(now, op)) is not None:
-            op = simpler
+            op = replace(simpler, layers=now.layers(op, simpler.inputs))
         now.add(op)
     return OpGraph(ops.input, now.left(ops.results), ops.results, ops.constants)
 
@@ -62,6 +63,14 @@ class _Ops:
         """Return the op of one of these names that computes an operand for one consumer alone."""
         op = self._made.get(operand) if isinstance(operand, tuple) else None
         return op if op is not None and op.name in names and self._uses[operand] == 1 else None
+
+    def layers(self, op: Op, inputs: tuple[Operand, ...]) -> tuple[str, ...]:
+        """Return the names of the layers that compute an op's result from these operands."""
+        ends = {one for one in inputs if isinstance(one, tuple)}
+        inner = {one for one in op.inputs if isinstance(one, tuple)} - ends
+        before = [self._made[one] for one in op.inputs if one in inner and one in self._made]
+        names = [name for each in before for name in self.layers(each, inputs)]
+        return tuple(dict.fromkeys((*names, *op.layers)))
 
     def left(self, results: tuple[Operand, ...]) -> list[Op]:
         """Return the ops that the results and markers still need, in order."""

@@ -15,6 +15,8 @@ from convcore.cli.models.files import axes_of, first_of, fits, lines_of, one_lin
 from convcore.cli.models.pictures import SUFFIXES, add_options, read_picture, resize_hint, scale_of
 
 _SECONDS = 1.0
+# Of each net, in a profile.
+_CALLS = 10
 # Of a batch, whose largest results are printed.
 _PICTURES = 8
 
@@ -54,6 +56,15 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--time", action="store_true", help="print how long a call takes, plain and optimized"
     )
+    parser.add_argument(
+        "--profile",
+        nargs="?",
+        const=Path(),
+        type=Path,
+        metavar="TRACE.json",
+        help="print each step of the optimized net with its time, beside ONNX Runtime's nodes if "
+        "that is installed; and write the steps for https://ui.perfetto.dev",
+    )
     parser.set_defaults(run=run)
 
 
@@ -61,6 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Call the net and print its outputs."""
     import convcore
 
+    if arguments.profile not in (None, Path()):
+        require_place("--profile", arguments.profile)
     if arguments.output is not None:
         require_place("--output", arguments.output)
         if arguments.output.suffix.lower() != ".npz":
@@ -80,6 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
         _write(arguments.output, named)
     if arguments.time:
         _print_times(net, inputs)
+    if arguments.profile is not None:
+        _print_profile(arguments, net, inputs)
     return 0
 
 
@@ -236,6 +251,47 @@ def _print_times(net: Any, inputs: Sequence[Any]) -> None:
         f"\nA call takes {1e3 * plain:.2f} ms, optimized {1e3 * optimized:.2f} ms: medians, on "
         f"{threads} thread{'s' if threads > 1 else ''}."
     )
+
+
+def _print_profile(arguments: argparse.Namespace, net: Any, inputs: Sequence[Any]) -> None:
+    """Profile the optimized net, and the file in ONNX Runtime; print both."""
+    import tempfile
+
+    import convcore
+    from convcore import inspection
+
+    fast = convcore.optimize_for_inference(net, *inputs)
+    fast(*inputs)  # makes the plan
+    with inspection.profile(fast) as found:
+        for _ in range(_CALLS):
+            fast(*inputs)
+    with tempfile.TemporaryDirectory() as folder:
+        beside = _onnxruntime_profile(arguments.model, net.input_names, inputs, folder)
+        print(f"\n{found.table(beside=beside)}")
+    if arguments.profile != Path():
+        found.export_chrome_trace(arguments.profile)
+        print(f"Saved to {arguments.profile}")
+
+
+def _onnxruntime_profile(
+    model: Path, names: Sequence[str], inputs: Sequence[Any], folder: str
+) -> str | None:
+    """Run a file in ONNX Runtime on as many threads; return its profile, None if it is missing."""
+    import convcore
+
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = convcore.get_num_threads()
+    options.enable_profiling, options.profile_file_prefix = True, str(Path(folder) / "profile")
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(model), options, ["CPUExecutionProvider"])
+    given = {name: each.numpy() for name, each in zip(names, inputs, strict=True)}
+    for _ in range(_CALLS + 1):
+        session.run(None, given)
+    return session.end_profiling()
 
 
 def _median_times(calls: Sequence[Callable[[], Any]]) -> list[float]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from convcore.inspection.profiling._recorder import BACKWARD, ENTER, LEAVE, Recorder
+from convcore.inference.execution_plan import StepRecord
+from convcore.inspection.profiling._recorder import BACKWARD, ENTER, LEAVE, PLAN, Recorder
 
 # Start and end in nanoseconds, category, name, arguments.
 Span = tuple[int, int, str, str, dict]
@@ -76,6 +77,8 @@ def _spans(recorder: Recorder, end: int) -> list[Span]:
             inside.append(event[1:])
         elif event[0] == LEAVE:
             left(event[1])
+        elif event[0] == PLAN:
+            found += _steps(*event[1:])
         else:
             _, start, stop, operation = event[:4]
             backward = event[0] == BACKWARD
@@ -87,3 +90,13 @@ def _spans(recorder: Recorder, end: int) -> list[Span]:
     while inside:
         left(end)
     return found
+
+
+def _steps(start: int, ends: Sequence[int], records: Sequence[StepRecord]) -> Iterator[Span]:
+    """Yield a span for each step of a plan."""
+    for end, record in zip(ends, records, strict=True):
+        args: dict[str, Any] = {"type": record.type, "bytes": record.n_bytes}
+        if record.multiply_adds:
+            args |= {"multiply_adds": record.multiply_adds, "algorithm": record.algorithm}
+        yield start, end, "step", " + ".join(record.layers) or record.type, args
+        start = end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from types import MethodType
 from typing import Any
@@ -19,7 +19,7 @@ from convcore.inference.layers import PrepackedConv
 from convcore.inspection._optimized import is_optimized
 from convcore.inspection.profiling._costs import COSTLY, CostlyCall
 
-ENTER, LEAVE, OPERATION, BACKWARD = range(4)
+ENTER, LEAVE, OPERATION, BACKWARD, PLAN = range(5)
 _COSTLY_MODULES = (
     *(nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear),
     *(nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d, PrepackedConv),
@@ -81,7 +81,8 @@ class Recorder:
     ----------
     events : list of tuple
         (ENTER, time, module's number), (LEAVE, time, costly call or None), (OPERATION, start, end,
-        operation), (BACKWARD, start, end, operation, needs).
+        operation), (BACKWARD, start, end, operation, needs), (PLAN, start, ends, records): see
+        `convcore.inference.execution_plan.Plan`.
     names, types : list of str
         Of the modules, by number.
     """
@@ -98,7 +99,7 @@ class Recorder:
         self._running = False
         self._planned = 0  # calls of optimized nets that go on
         self._modules = list(_watched(model))
-        self._optimized = [m for _, m in self._modules if is_optimized(m) and m._fused]
+        self._caches: list[Any] = [m._plans for _, m in self._modules if is_optimized(m)]
 
     def back(self) -> Calls:
         """Return the calls that undo `start`."""
@@ -110,10 +111,14 @@ class Recorder:
         self._thread = threading.get_ident()
         self._watching._enter()
         self._running = True
-        for module in self._optimized:
-            module._by_layers = True
+        for cache in self._caches:
+            cache.profilers += (self._plan_ran,)
+        inside = None  # the beginning of the names of what an optimized net is made of
         for name, module in self._modules:
-            timed = self._timed_forward(module, len(self.names))
+            if inside is None or not name.startswith(inside[0]):
+                plans = module._plans if is_optimized(module) else None
+                inside = plans and (f"{name}." if name else "", plans)
+            timed = self._timed_forward(module, len(self.names), inside and inside[1])
             self._wrapped.append((module, timed))
             module.__dict__["forward"] = timed
             self.names.append(name)
@@ -124,23 +129,35 @@ class Recorder:
     def _stop(self) -> None:
         """Give the modules the forward that they had."""
         self._running = False
-        for module in self._optimized:
-            module.__dict__.pop("_by_layers", None)
+        for cache in self._caches:
+            cache.profilers = tuple(one for one in cache.profilers if one != self._plan_ran)
+        self._caches = []
         while self._wrapped:
             module, timed = self._wrapped[-1]
             if module.__dict__.get("forward") is timed:  # else a later profile does so
                 _put_back(module, timed)
             self._wrapped.pop()
 
-    def _timed_forward(self, module: nn.Module, number: int) -> _Forward:
-        """Return a module's forward that notes when it is entered and left."""
+    def _plan_ran(self, records: Sequence[Any], times: list[int]) -> None:
+        """Note the steps of a plan."""
+        if threading.get_ident() == self._thread and self._running:
+            self.events.append((PLAN, times[0], times[1:], records))
+
+    def _timed_forward(self, module: nn.Module, number: int, plans: Any) -> _Forward:
+        """Return a module's forward that notes when it is entered and left.
+
+        plans : the `PlanCache` of the optimized net that it is in: runs that plans are made of are
+        not noted
+        """
         forward, events, thread = module.forward, self.events, self._thread
         own = module.__dict__.get("forward")
         costly = isinstance(module, _COSTLY_MODULES)
-        planned = is_optimized(module) and not module._by_layers
+        planned = is_optimized(module)
 
         def timed(*args: Any, **kwargs: Any) -> Any:
             if threading.get_ident() != thread or not self._running:
+                return forward(*args, **kwargs)
+            if plans is not None and plans.is_recording:
                 return forward(*args, **kwargs)
             call = None
             events.append((ENTER, perf_counter_ns(), number))

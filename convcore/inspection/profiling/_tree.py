@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from convcore.inference.execution_plan import StepRecord
+from convcore.inference.op_graph import function_name
 from convcore.inspection.profiling._costs import CostlyCall
 from convcore.inspection.profiling._recorder import (
     BACKWARD,
     ENTER,
     LEAVE,
     OPERATION,
+    PLAN,
     Operation,
     Recorder,
 )
@@ -20,14 +22,16 @@ from convcore.inspection.profiling._recorder import (
 
 @dataclass
 class ProfileRow:
-    """A module or an operation of a profile: sums over all its calls, with what is inside.
+    """A module, operation or step of a plan: sums over all its calls, with what is inside.
 
     ``name`` is a module's path from the model; an operation's is that of the module that does it,
     its own, and its number among those of its name there, as in "layer1.0.relu:2". ``forward`` and
     ``backward`` are seconds, ``bytes`` those of new results (no views, nothing in place),
     ``multiply_adds`` and ``backward_multiply_adds`` those of the two passes by definition.
     ``algorithms`` has what a convolution's passes were computed with, ``children`` what was called
-    inside.
+    inside. ``is_step`` says whether it is a step of a plan of `convcore.optimize_for_inference`:
+    ``layers`` then has the names of all layers, functions or ONNX nodes that the step computes, and
+    ``type`` those of their functions.
     """
 
     name: str
@@ -41,6 +45,8 @@ class ProfileRow:
     backward_multiply_adds: int = 0
     algorithms: dict[str, str] = field(default_factory=dict)
     children: list[ProfileRow] = field(default_factory=list)
+    is_step: bool = False
+    layers: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -52,6 +58,11 @@ class ProfileRow:
         """Speed in 1e9 operations a second, a multiply-add being two; 0 where nothing is known."""
         operations = 2e-9 * (self.multiply_adds + self.backward_multiply_adds)
         return operations / self.seconds if self.seconds else 0.0
+
+    @property
+    def steps(self) -> list[ProfileRow]:
+        """The steps of the plan of an optimized net."""
+        return [child for child in self.children if child.is_step]
 
     def all(self) -> Iterator[ProfileRow]:
         """Yield the row and all that is inside it, each before its children."""
@@ -103,7 +114,7 @@ class _Builder:
     def operation(self, start: int, end: int, operation: Operation) -> None:
         inside = self.open[-1]
         inside.operations += 1
-        name = _shown(operation.name)
+        name = function_name(operation.name)
         inside.counts[name] += 1
         number = inside.counts[name]
         path = f"{inside.row.name}.{name}".lstrip(".") + (f":{number}" if number > 1 else "")
@@ -114,6 +125,21 @@ class _Builder:
         if operation.call is not None:
             self.cost(row, operation.call)
         self.of[id(operation)] = row
+
+    def plan(self, start: int, ends: Sequence[int], records: Sequence[StepRecord]) -> None:
+        numbers: Counter = Counter()
+        for end, record in zip(ends, records, strict=True):
+            name = " + ".join(record.layers) or record.type
+            numbers[record] += 1
+            row = self.child((record, numbers[record]), name, record.type, False)
+            row.is_step, row.layers = True, record.layers
+            row.bytes += record.n_bytes
+            row.calls += 1
+            row.forward += 1e-9 * (end - start)
+            start = end
+            row.multiply_adds += record.multiply_adds
+            if record.algorithm:
+                row.algorithms = {"forward": record.algorithm}
 
     def backward(self, start: int, end: int, operation: Operation, needs: tuple) -> None:
         row = self.of.get(id(operation))
@@ -138,6 +164,7 @@ def tree_of(recorder: Recorder, end: int) -> ProfileRow:
         LEAVE: builder.leave,
         OPERATION: builder.operation,
         BACKWARD: builder.backward,
+        PLAN: builder.plan,
     }
     for kind, *rest in recorder.events:
         handlers[kind](*rest)
@@ -156,10 +183,3 @@ def _sum(row: ProfileRow) -> None:
         row.bytes += child.bytes
         row.multiply_adds += child.multiply_adds
         row.backward_multiply_adds += child.backward_multiply_adds
-
-
-def _shown(node: str) -> str:
-    """Return a node's name as a function's: 'max_pool2d' for 'MaxPool2DWithIndicesBackward0'."""
-    name = re.sub(r"(WithIndices)?Backward\d*$", "", node) or node
-    name = re.sub(r"(\d)D", r"\1d", name)
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

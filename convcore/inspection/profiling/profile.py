@@ -12,7 +12,7 @@ from convcore.engine.runtime._restoring import Restoring
 from convcore.engine.runtime.restoring import Calls
 from convcore.engine.runtime.threads import get_num_threads
 from convcore.inspection._models import check_model
-from convcore.inspection.profiling import _chrome_trace, _table
+from convcore.inspection.profiling import _chrome_trace, _onnxruntime, _table
 from convcore.inspection.profiling._peak import peak_gflops
 from convcore.inspection.profiling._recorder import Recorder
 from convcore.inspection.profiling._tree import ProfileRow, tree_of
@@ -39,6 +39,7 @@ class Profile(Restoring):
     def __init__(self, model: nn.Module) -> None:
         check_model(model)
         self._recorder = Recorder(model)
+        self._by_output = _onnxruntime.names_by_output(model)
         self._begun = self._ended = 0
         self.seconds = 0.0
         self.threads = 0
@@ -98,13 +99,31 @@ class Profile(Restoring):
     def slowest(self, count: int = 10) -> list[ProfileRow]:
         """Return the layers and operations that took longest in both passes, slowest first.
 
-        Layers are modules without modules inside; operations, those outside of layers.
+        Layers are modules without modules inside; operations, those outside of layers. Of a plan
+        it is its steps.
         """
         return sorted(_leaves(self.rows), key=lambda row: -row.seconds)[:count]
 
-    def table(self, depth: int | None = None) -> str:
-        """Return the tree as text, down to a depth: 0 shows what stands in the block itself."""
-        return _table.text(self, depth)
+    def table(
+        self, depth: int | None = None, *, beside: str | os.PathLike[str] | None = None
+    ) -> str:
+        """Return the tree as text, and the steps of plans.
+
+        Parameters
+        ----------
+        depth : int, optional
+            Of the tree: 0 shows what stands in the block itself. With a depth, steps are left out.
+        beside : path, optional
+            A profile of the same model that a session of ONNX Runtime wrote. Then the steps of a
+            net from `convcore.onnx.load` stand beside the nodes of that profile, matched by names,
+            with the times of one call (of ONNX Runtime's runs the first is left out).
+
+        Raises
+        ------
+        OSError, ValueError
+            ``beside`` cannot be read, or has no nodes.
+        """
+        return _table.text(self, depth, None if beside is None else _onnxruntime.read(beside))
 
     def __str__(self) -> str:
         return self.table() if self._ended else "<Profile, which has not ended>"
@@ -129,7 +148,7 @@ class Profile(Restoring):
 def _leaves(row: ProfileRow) -> list[ProfileRow]:
     found = []
     for child in row.children:
-        inside = any(one.is_module for one in child.children)
+        inside = any(one.is_module or one.is_step for one in child.children)
         found += _leaves(child) if inside else [child]
     return found
 
@@ -159,8 +178,10 @@ def profile(model: nn.Module) -> Profile:
     Of this thread. An operation's forward time is that since the event before it in the call:
     Python between two operations counts for the second. Operations are seen where gradients are
     recorded; under `no_grad` modules are. A batch norm that is fused with the ReLU after it, as the
-    nets of convcore.models do, is one operation of the module that calls it; a net made by
-    `optimize_for_inference` is called layer by layer, if it was called before. Multiply-adds are
+    nets of convcore.models do, is one operation of the module that calls it. A net made by
+    `optimize_for_inference` runs its plan, of which each step is measured, with the names of all
+    layers that are fused in it; its layers are called one by one where it has no plan, for instance
+    for a net of several inputs. Multiply-adds are
     those of convolutions and matrix products, by definition. Every event is kept: profile a few
     steps, not an epoch.
 

@@ -12,7 +12,7 @@ from convcore._tensor import Tensor
 from convcore.engine.conv.plan import Plan
 from convcore.engine.runtime._restoring import within
 from convcore.engine.runtime.restoring import together
-from convcore.inference.points import is_own
+from convcore.inference.op_graph import is_own
 from convcore.inspection.profiling._costs import CostlyCall
 from convcore.inspection.summary import shapes
 from convcore.inspection.watching.calls import leaves

@@ -18,7 +18,8 @@ from convcore.engine.runtime.restoring import Calls as Undo
 from convcore.engine.runtime.restoring import restoring, together
 from convcore.inference import OptimizedModule
 from convcore.inference.layers import ConvPart
-from convcore.inference.points import FUNCTION, LEAVE, Place, Point, is_new, is_own, written_by
+from convcore.inference.op_graph import is_own
+from convcore.inference.points import FUNCTION, LEAVE, Place, Point, is_new, written_by
 from convcore.inspection.watching.hooks import Hook
 from convcore.inspection.watching.nesting import Nesting
 from convcore.inspection.watching.recipes import convolution

@@ -144,16 +144,21 @@ _instead: dict[int, dict[str, Any]] = {}
 
 
 @restoring
-def hooks_instead(before: Callable | None = None, after: Callable | None = None) -> Iterator[Calls]:
+def hooks_instead(
+    before: Callable | None = None, after: Callable | None = None, *, hidden: bool = False
+) -> Iterator[Calls]:
     """Call these hooks in place of those that modules have, in this thread until the block ends.
 
     Parameters
     ----------
     before : callable(module, args, kwargs), optional
     after : callable(module, args, kwargs, result), optional
+    hidden : bool
+        Whether `is_watched` does not report them, so that layers stay fused.
     """
     thread, key = get_ident(), RemovableHandle(OrderedDict()).id
     tables: dict[str, Any] = {name: {} for name in HOOK_TABLES}
+    tables["are_hidden"] = hidden
     for hook, name in ((before, "_forward_pre_hooks"), (after, "_forward_hooks")):
         if hook is not None:
             tables[name][key] = hook
@@ -181,6 +186,8 @@ def hook_tables(module: Module) -> dict[str, Any]:
 def is_watched(module: Module) -> bool:
     """Return whether a call of ``module`` would run hooks."""
     own = hook_tables(module)
+    if own.get("are_hidden"):
+        return False
     return bool(
         own["_forward_hooks"]
         or own["_forward_pre_hooks"]

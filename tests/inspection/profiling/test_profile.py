@@ -345,42 +345,118 @@ def test_other_threads_are_not_measured():
     assert not found.rows.children
 
 
-def test_an_optimized_net_keeps_its_plan():
-    net = models.lenet()
+class Shortcut(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.first = nn.Conv2d(3, 16, 1), nn.Conv2d(16, 16, 3, padding=1)
+        self.second = nn.Conv2d(16, 16, 3, padding=1)
+        self.norm, self.relu = nn.BatchNorm2d(16), nn.ReLU()
+
+    def forward(self, x):
+        x = self.stem(x)
+        return F.max_pool2d(self.relu(self.norm(self.second(self.first(x))) + x), 2)
+
+
+def optimized(net, x):
+    fast = convcore.optimize_for_inference(net.eval(), x)
+    return fast, fast(x)
+
+
+def test_a_plan_has_a_row_for_each_step_with_all_its_layers():
+    x = convcore.rand(1, 3, 8, 8)
+    fast, expected = optimized(Shortcut(), x)
+    for call in range(2):
+        with inspection.profile(fast) as found:
+            result = fast(x)
+        assert convcore.equal(result, expected) and not fast._plans.profilers, call
+    (net,) = found.rows.children
+    assert [row.layers for row in net.steps] == [
+        ("stem",), ("first",), ("second", "norm", "add", "relu"), ("max_pool2d",),
+    ]  # fmt: skip
+    stem, first, second, _ = net.steps
+    assert (stem.multiply_adds, second.multiply_adds) == (64 * 3 * 16, 64 * 144 * 16)
+    assert first.algorithms["forward"] and first.bytes == 16 * 64 * 4 and not second.bytes
+    assert second.type == "convolution + add + relu" and found.multiply_adds == net.multiply_adds
+    assert 0 < sum(row.forward for row in net.steps) <= net.forward <= found.seconds
+    assert {row.name for row in found.slowest(2)} < {row.name for row in net.steps}
+    assert "second + norm + add + relu" in str(found)
+
+
+def test_a_plan_that_is_cut_for_hooks_has_the_hook_as_a_step():
+    x = convcore.rand(1, 3, 8, 8)
+    fast, _ = optimized(Shortcut(), x)
+    with fast.model.norm.register_forward_hook(lambda *args: None):
+        expected = fast(x)
+        with inspection.profile(fast) as found:
+            assert convcore.equal(fast(x), expected)
+    rows = found.rows.children[0].steps
+    assert [row.type for row in rows].count("hook") == 1
+    assert {name for row in rows for name in row.layers} == {
+        *("stem", "first", "second", "norm", "add", "relu", "max_pool2d")
+    }
+
+
+def test_rules_of_simplification_keep_the_names_of_what_they_replace():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(3, 4, 3)
+
+        def forward(self, x):
+            x = self.conv(x) * 2
+            return x * x.sigmoid()
+
+    fast, _ = optimized(Net(), x := convcore.rand(1, 3, 8, 8))
+    with inspection.profile(fast) as found:
+        fast(x)
+    rows = found.rows.children[0].steps
+    assert [row.layers for row in rows] == [("conv", "mul"), ("sigmoid", "mul")]
+
+
+@pytest.mark.parametrize("is_called_before", [True, False])
+def test_a_profile_makes_the_plan_that_a_call_without_one_makes(is_called_before):
+    net, x = Shortcut(), convcore.rand(1, 3, 8, 8)
     fast, plain = convcore.optimize_for_inference(net), convcore.optimize_for_inference(net)
-    x = convcore.rand(1, 1, 28, 28)
+    if is_called_before:
+        fast(convcore.rand(1, 3, 6, 6))
     with inspection.profile(fast) as found:
-        fast(x)
-        fast(x)
-    plain(x)
-    assert repr(fast) == repr(plain) and convcore.equal(fast(x), plain(x))
-    assert [row.is_module for row in found.rows.children] == [True]
+        results = [fast(x), fast(x)]
+    assert all(convcore.equal(one, plain(x)) for one in results) and repr(fast) == repr(plain)
+    (net,) = found.rows.children
+    assert [row.calls for row in net.children] == [2] * len(net.steps) and net.steps
 
 
-def test_an_optimized_net_that_ran_has_a_row_for_each_layer():
-    x = convcore.rand(1, 1, 28, 28)
-    fast = convcore.optimize_for_inference(models.lenet(), x)
-    expected = fast(x)
+def test_an_optimized_net_without_a_plan_has_a_row_for_each_layer_and_the_table_says_so():
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(3, 4, 3)
+
+        def forward(self, x, y):
+            return self.conv(x) + y
+
+    x = convcore.rand(1, 3, 8, 8)
+    fast = convcore.optimize_for_inference(Two(), x, x.new_ones(1))
     with inspection.profile(fast) as found:
-        result = fast(x)
-    rows = {row.name: row for row in found.rows.all()}
-    assert rows["model.conv1"].multiply_adds == 24 * 24 * 25 * 10
-    assert rows["model.conv1"].algorithms and rows["model.fc1"].multiply_adds > 0
-    assert convcore.equal(result, expected) and not fast._by_layers
-    told = " ".join(str(found).split())
-    assert "(model): the layers of a net of optimize_for_inference are called one by one" in told
+        fast(x, x.new_ones(1))
+    rows = named(found)
+    assert rows["model.conv"].multiply_adds == 36 * 27 * 4 and rows["model.conv"].algorithms
+    assert "were called one by one: it has no plan" in " ".join(str(found).split())
 
 
-def test_an_optimized_net_is_one_step_at_its_first_call_and_the_table_says_so():
-    x = convcore.rand(1, 1, 28, 28)
-    fast = convcore.optimize_for_inference(models.lenet())
-    with inspection.profile(fast) as found:
+def test_a_profile_of_a_plan_ends_with_an_exception():
+    x = convcore.rand(1, 3, 8, 8)
+    fast, expected = optimized(Shortcut(), x)
+
+    def fails(*args):
+        raise KeyError("hook")
+
+    handle = fast.model.relu.register_forward_hook(fails)
+    with pytest.raises(KeyError), inspection.profile(fast) as found:
         fast(x)
-    assert [(row.name, row.children) for row in found.rows.children] == [("", [])]
-    told = " ".join(str(found).split())
-    assert "(model): a net of optimize_for_inference is one step here" in told
-    assert "0.0 GFLOP/s" not in told and "Speed not known" in told
-    assert max(map(len, str(found).splitlines())) <= 100
+    handle.remove()
+    assert not fast._plans.profilers and not fast._plans.is_recording
+    assert convcore.equal(fast(x), expected) and not found.rows.children[0].steps
 
 
 def test_operations_beside_an_optimized_net_are_seen():
@@ -388,10 +464,10 @@ def test_operations_beside_an_optimized_net_are_seen():
     whole = nn.Sequential(convcore.optimize_for_inference(models.lenet()), nn.Linear(10, 3))
     with inspection.profile(whole) as found:
         whole(x)
-    names = [row.name for row in found.rows.all()]
+    names = [row.name for row in found.rows.all() if not row.is_step]
     assert names == ["", "", "0", "1", "1.t", "1.addmm"]
-    assert found.multiply_adds == 60
-    assert "Note           0: a net of optimize_for_inference" in str(found)
+    assert named(found)["1"].multiply_adds == 60 and named(found)["0"].steps
+    assert "step of the plan of 0" in str(found)
 
 
 def test_a_profile_keeps_neither_the_net_nor_the_graph():
