@@ -17,7 +17,7 @@ from fork_server import ForkServer
 from printed import assert_same_numbers
 
 TESTS = Path(__file__).parents[1]
-PROGRAMS = {file.stem: file for file in sorted((TESTS / "programs" / "tools").glob("*.py"))}
+PROGRAMS = {file.stem: file for file in sorted((TESTS / "programs" / "tools").glob("use_*.py"))}
 # The module that a program needs besides the tool's own.
 BESIDES = {
     "use_grad_cam": ("cv2", "ttach", "sklearn", "torchvision"),
@@ -34,7 +34,8 @@ BESIDES = {
 def modules_of(program: Path) -> list[str]:
     """Return the modules that a program imports besides PyTorch, and those that they need."""
     found = re.findall(r"^(?:from|import) (\w+)", program.read_text(), re.MULTILINE)
-    others = [name for name in found if name not in {*sys.stdlib_module_names, "torch", "numpy"}]
+    known = {*sys.stdlib_module_names, "torch", "numpy", "small_net"}
+    others = [name for name in found if name not in known]
     return [*dict.fromkeys(others), *BESIDES.get(program.stem, ())]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from against_torch import agree, same_error
+from against_torch import agree
+from call_tests import errors_agree
 from elements import ACTIVATIONS, IDS, REAL, SEEDS, SHAPES, TOLERANCE, drawn
 from hypothesis import given
 from hypothesis import strategies as st
@@ -219,11 +220,7 @@ ERRORS = {
     "softmax's axis": lambda m: m.softmax(m.ones(2), 1),
     "relu_ of a leaf": lambda m: m.ones(2, requires_grad=True).relu_(),
 }
-
-
-@pytest.mark.parametrize("name", ERRORS)
-def test_errors_are_pytorchs(torch, name):
-    same_error(torch, ERRORS[name])
+test_errors_are_pytorchs = errors_agree(ERRORS)
 
 
 # Many elements

@@ -6,7 +6,8 @@ import operator
 
 import numpy as np
 import pytest
-from against_torch import agree, same_error
+from against_torch import agree
+from call_tests import errors_agree
 from elements import COMPLEX, INTEGER, REAL, SEEDS, SHAPES, TOLERANCE, broadcast_pair, drawn
 from hypothesis import given
 from hypothesis import strategies as st
@@ -236,11 +237,7 @@ ERRORS = {
     "rounding": lambda m: m.ones(1).div(2, rounding_mode="up"),
     "alpha": lambda m: m.tensor([1]).add(1, alpha=1.5),
 }
-
-
-@pytest.mark.parametrize("name", ERRORS)
-def test_errors_are_pytorchs(torch, name):
-    same_error(torch, ERRORS[name])
+test_errors_are_pytorchs = errors_agree(ERRORS)
 
 
 def test_two_numbers_are_tensors_without_axes(torch):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from against_torch import agree, same_error
-from edges import SPECIAL, promoted_alike
-from elements import INTEGER, REAL
+from call_tests import dtypes_agree, errors_agree
+from edges import SPECIAL
 
 import convcore
 
@@ -18,12 +18,7 @@ MIXED = {
     "gt": lambda m, x, y: x > y,
     "ge": lambda m, x, y: x >= y,
 }
-
-
-@pytest.mark.parametrize("name", MIXED)
-@pytest.mark.parametrize("dtype", [*INTEGER, "bool", *REAL])
-def test_operands_of_any_dtype_are_promoted_as_in_pytorch(torch, name, dtype):
-    promoted_alike(torch, MIXED[name], dtype)
+test_operands_of_any_dtype_are_promoted_as_in_pytorch = dtypes_agree(MIXED)
 
 
 COMPARED = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -89,11 +84,7 @@ ERRORS = {
     "compared shapes": lambda m: m.ones(2, 2) == m.ones(3),
     "is_nonzero of two": lambda m: m.is_nonzero(m.ones(2)),
 }
-
-
-@pytest.mark.parametrize("name", ERRORS)
-def test_errors_are_pytorchs(torch, name):
-    same_error(torch, ERRORS[name])
+test_errors_are_pytorchs = errors_agree(ERRORS)
 
 
 def test_comparisons_in_place_have_longer_names_too(torch):

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from against_torch import agree, same_error
-from edges import SPECIAL, agree_at_first_order, promoted_alike
-from elements import COMPLEX, INTEGER, REAL, SEEDS, SHAPES, TOLERANCE, broadcast_pair, drawn
+from against_torch import agree
+from call_tests import (
+    dtypes_agree,
+    errors_agree,
+    in_place_agrees,
+    in_place_keeps_memory,
+    pairs_agree,
+    pairs_have_gradients,
+    pairs_keep_channels_last,
+    special_pairs_agree,
+)
+from edges import SPECIAL, agree_at_first_order
+from elements import COMPLEX, INTEGER, REAL, SEEDS, SHAPES, TOLERANCE, drawn
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
@@ -83,15 +93,9 @@ def test_unary_agrees_with_pytorch(torch, name, low, high, is_complex, data, sha
     agree(torch, lambda m, x: getattr(m, name)(x), x, seed=seed, nodes=1, rtol=TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize(
-    ("name", "call", "low", "high", "is_complex"), BINARY, ids=[b[0] for b in BINARY]
-)
-@examples(6)
-@given(st.data(), SHAPES, SEEDS)
-def test_binary_agrees_with_pytorch(torch, name, call, low, high, is_complex, data, shape, seed):
-    dtype = data.draw(st.sampled_from(REAL + COMPLEX * is_complex))
-    x, y = broadcast_pair(np.random.default_rng(seed), shape, dtype, low, high)
-    agree(torch, call, x, y, seed=seed, nodes=1, rtol=TOLERANCE[dtype])
+test_binary_agrees_with_pytorch = pairs_agree(BINARY)
+test_binary_gradients_are_those_of_finite_differences = pairs_have_gradients(BINARY)
+test_binary_functions_keep_channels_last = pairs_keep_channels_last(BINARY)
 
 
 SMOOTH = [u for u in UNARY if u[0] not in WITHOUT_IN_PLACE]
@@ -107,19 +111,6 @@ def test_unary_gradients_are_those_of_finite_differences(rng, name, low, high, i
             assert gradgradcheck(function, (x,))
 
 
-@pytest.mark.parametrize(
-    ("name", "call", "low", "high", "is_complex"), BINARY, ids=[b[0] for b in BINARY]
-)
-def test_binary_gradients_are_those_of_finite_differences(rng, name, call, low, high, is_complex):
-    for dtype in ["float64"] + ["complex128"] * is_complex:
-        arrays = broadcast_pair(rng, (2, 2), dtype, low, high)
-        tensors = tuple(convcore.from_numpy(a).requires_grad_() for a in arrays)
-        function = lambda x, y: call(convcore, x, y)  # noqa: E731
-        if function(*tensors).requires_grad:
-            assert gradcheck(function, tensors)
-            assert gradgradcheck(function, tensors)
-
-
 @pytest.mark.parametrize("name", [u[0] for u in UNARY])
 def test_unary_agrees_with_pytorch_at_special_values(torch, name):
     x = np.array(SPECIAL, np.float64)
@@ -127,54 +118,33 @@ def test_unary_agrees_with_pytorch_at_special_values(torch, name):
     agree_at_first_order(torch, lambda m, x: getattr(m, name)(x), x)
 
 
-PAIRS_AT_EDGES = [
-    *(("pow", lambda m, x, y: x**y), ("number pow", lambda m, x, y: 0**x * 1**y)),
-    *(("pow 0", lambda m, x, y: x**0), ("pow -1", lambda m, x, y: x**-1.0)),
-    *(("pow 2", lambda m, x, y: x**2), ("pow 3", lambda m, x, y: x**3)),
-    *(("pow .5", lambda m, x, y: x**0.5), ("pow -.5", lambda m, x, y: x**-0.5)),
-    *(("negative pow", lambda m, x, y: (-2) ** x), ("pow -2", lambda m, x, y: x**-2)),
-    *(("%", lambda m, x, y: x % y), ("fmod", lambda m, x, y: m.fmod(x, y))),
-    *(("//", lambda m, x, y: (x // y).detach()), ("atan2", lambda m, x, y: m.atan2(x, y))),
-]
+PAIRS_AT_EDGES = {
+    "pow": lambda m, x, y: x**y,
+    "number pow": lambda m, x, y: 0**x * 1**y,
+    **{f"pow {n}": lambda m, x, y, n=n: x**n for n in (0, -1.0, 2, 3, 0.5, -0.5, -2)},
+    "negative pow": lambda m, x, y: (-2) ** x,
+    "%": lambda m, x, y: x % y,
+    "fmod": lambda m, x, y: m.fmod(x, y),
+    "//": lambda m, x, y: (x // y).detach(),
+    "atan2": lambda m, x, y: m.atan2(x, y),
+}
+test_binary_agrees_with_pytorch_at_ties_and_special_values = special_pairs_agree(PAIRS_AT_EDGES)
 
 
-@pytest.mark.parametrize(("name", "call"), PAIRS_AT_EDGES, ids=[p[0] for p in PAIRS_AT_EDGES])
-def test_binary_agrees_with_pytorch_at_ties_and_special_values(torch, name, call):
-    x, y = (a.reshape(-1) for a in np.meshgrid(SPECIAL, SPECIAL))
-    agree_at_first_order(torch, call, x, y)
-
-
-IN_PLACE = [*(f"{u[0]}_" for u in UNARY if u[0] not in WITHOUT_IN_PLACE)]
-IN_PLACE_CALLS = [
-    *((name, lambda m, x, name=name: getattr(x, name)()) for name in IN_PLACE),
-    ("pow_", lambda m, x: x.pow_(2)),
-    ("**=", lambda m, x: x.__ipow__(3)),
-    ("%=", lambda m, x: x.__imod__(0.4)),
-    ("fmod_", lambda m, x: x.fmod_(0.4)),
-    ("remainder_", lambda m, x: x.remainder_(0.4)),
-]
-
-
-@pytest.mark.parametrize(("name", "call"), IN_PLACE_CALLS, ids=[c[0] for c in IN_PLACE_CALLS])
-def test_in_place_agrees_with_pytorch(torch, rng, name, call):
-    def function(m, x):
-        y = x * 1
-        assert call(m, y) is y
-        assert y._version == 1
-        return y
-
-    agree(torch, function, rng.uniform(0.3, 0.9, (2, 3)), nodes=2)
-
-
-@pytest.mark.parametrize(("name", "call"), IN_PLACE_CALLS, ids=[c[0] for c in IN_PLACE_CALLS])
-def test_in_place_without_graph_keeps_the_memory(torch, rng, name, call):
-    array = rng.uniform(0.3, 0.9, (2, 3))
-    ours, theirs = convcore.from_numpy(array.copy()), torch.from_numpy(array.copy())
-    view, address = ours[0], ours.data_ptr()
-    call(convcore, ours)
-    np.testing.assert_allclose(ours.numpy(), call(torch, theirs).numpy(), rtol=1e-12)
-    assert ours.data_ptr() == address
-    assert convcore.equal(view, ours[0])
+IN_PLACE = {
+    **{
+        f"{name}_": lambda m, x, name=name: getattr(x, f"{name}_")()
+        for name, *_ in UNARY
+        if name not in WITHOUT_IN_PLACE
+    },
+    "pow_": lambda m, x: x.pow_(2),
+    "**=": lambda m, x: x.__ipow__(3),
+    "%=": lambda m, x: x.__imod__(0.4),
+    "fmod_": lambda m, x: x.fmod_(0.4),
+    "remainder_": lambda m, x: x.remainder_(0.4),
+}
+test_in_place_agrees_with_pytorch = in_place_agrees(IN_PLACE)
+test_in_place_without_graph_keeps_the_memory = in_place_keeps_memory(IN_PLACE)
 
 
 def test_elementwise_functions_keep_channels_last(rng):
@@ -187,9 +157,6 @@ def test_elementwise_functions_keep_channels_last(rng):
             weight = convcore.from_numpy(rng.normal(size=(2, 4, 5, 3)).transpose(0, 3, 1, 2))
             (grad,) = convcore.autograd.grad(out, x, weight)
             assert grad.stride() == x.stride(), name
-    y = convcore.from_numpy(array + 1)
-    for name, call, *_ in BINARY:
-        assert call(convcore, x, y).stride() == x.stride(), name
 
 
 INTEGER_CALLS = [
@@ -222,12 +189,7 @@ MIXED = {
     "fmod": lambda m, x, y: m.fmod(x, y),
     "atan2": lambda m, x, y: m.atan2(x, m.as_tensor(y)),
 }
-
-
-@pytest.mark.parametrize("name", MIXED)
-@pytest.mark.parametrize("dtype", [*INTEGER, "bool", *REAL])
-def test_operands_of_any_dtype_are_promoted_as_in_pytorch(torch, name, dtype):
-    promoted_alike(torch, MIXED[name], dtype)
+test_operands_of_any_dtype_are_promoted_as_in_pytorch = dtypes_agree(MIXED)
 
 
 ERRORS = {
@@ -243,11 +205,7 @@ ERRORS = {
     "floor of a list": lambda m: m.floor([2.5]),
     "atan2 with a number": lambda m: m.atan2(m.ones(1), 2.0),
 }
-
-
-@pytest.mark.parametrize("name", ERRORS)
-def test_errors_are_pytorchs(torch, name):
-    same_error(torch, ERRORS[name])
+test_errors_are_pytorchs = errors_agree(ERRORS)
 
 
 def test_gradient_of_a_complex_exponent_of_a_negative_number(torch):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from against_torch import agree, same_error
-from edges import promoted_alike
-from elements import INTEGER, REAL
+from against_torch import agree
+from call_tests import dtypes_agree, errors_agree
+from elements import INTEGER
 
 MIXED = {
     "and": lambda m, x, y: x & y,
@@ -18,12 +18,7 @@ MIXED = {
     "logical_or": lambda m, x, y: m.logical_or(x, m.as_tensor(y)),
     "logical_xor": lambda m, x, y: m.logical_xor(x, m.as_tensor(y)),
 }
-
-
-@pytest.mark.parametrize("name", MIXED)
-@pytest.mark.parametrize("dtype", [*INTEGER, "bool", *REAL])
-def test_operands_of_any_dtype_are_promoted_as_in_pytorch(torch, name, dtype):
-    promoted_alike(torch, MIXED[name], dtype)
+test_operands_of_any_dtype_are_promoted_as_in_pytorch = dtypes_agree(MIXED)
 
 
 @pytest.mark.parametrize("name", ["logical_not", "bitwise_not"])
@@ -38,8 +33,4 @@ ERRORS = {
     "inverted floats": lambda m: ~m.ones(2),
     "logical_and with a number": lambda m: m.logical_and(m.ones(1), 1),
 }
-
-
-@pytest.mark.parametrize("name", ERRORS)
-def test_errors_are_pytorchs(torch, name):
-    same_error(torch, ERRORS[name])
+test_errors_are_pytorchs = errors_agree(ERRORS)

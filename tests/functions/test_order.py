@@ -7,7 +7,8 @@ import pickle
 
 import numpy as np
 import pytest
-from against_torch import agree, same_error
+from against_torch import agree
+from call_tests import errors_agree
 from elements import INTEGER, SEEDS
 from hypothesis import given
 from hypothesis import strategies as st
@@ -174,11 +175,7 @@ ERRORS = {
     "argmax of bools": lambda m: m.tensor([True]).argmax(),
     "topk": lambda m: m.ones(2).topk(3),
 }
-
-
-@pytest.mark.parametrize("name", ERRORS)
-def test_errors_are_pytorchs(torch, name):
-    same_error(torch, ERRORS[name])
+test_errors_are_pytorchs = errors_agree(ERRORS)
 
 
 @pytest.mark.parametrize("call", [lambda x: x.max(1).values, lambda x: x.median()])

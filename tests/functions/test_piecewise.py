@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from against_torch import agree, same_error
-from edges import SPECIAL, agree_at_first_order, promoted_alike
-from elements import COMPLEX, INTEGER, REAL, SEEDS, SHAPES, TOLERANCE, broadcast_pair
-from hypothesis import given
-from hypothesis import strategies as st
-from properties import examples
+from against_torch import agree
+from call_tests import (
+    dtypes_agree,
+    errors_agree,
+    in_place_agrees,
+    in_place_keeps_memory,
+    pairs_agree,
+    pairs_have_gradients,
+    pairs_keep_channels_last,
+    special_pairs_agree,
+)
 
 import convcore
-from convcore.autograd import gradcheck, gradgradcheck
 
 # Functions of two tensors, and of a tensor and a number: (name, call, lowest, highest, complex)
 TWO = [
@@ -30,86 +34,33 @@ TWO = [
     ("clip", lambda m, x, y: x.clip(min=0.5) * y, -3, 3, False),
     ("clamp_max", lambda m, x, y: x.clamp_max(0.5) * y, -3, 3, False),
 ]
+test_function_of_two_agrees_with_pytorch = pairs_agree(TWO)
+test_gradients_are_those_of_finite_differences = pairs_have_gradients(TWO)
+test_results_keep_channels_last = pairs_keep_channels_last(TWO)
 
 
-@pytest.mark.parametrize(
-    ("name", "call", "low", "high", "is_complex"), TWO, ids=[b[0] for b in TWO]
-)
-@examples(6)
-@given(st.data(), SHAPES, SEEDS)
-def test_function_of_two_agrees_with_pytorch(
-    torch, name, call, low, high, is_complex, data, shape, seed
-):
-    dtype = data.draw(st.sampled_from(REAL + COMPLEX * is_complex))
-    x, y = broadcast_pair(np.random.default_rng(seed), shape, dtype, low, high)
-    agree(torch, call, x, y, seed=seed, nodes=1, rtol=TOLERANCE[dtype])
+EDGES = {
+    "maximum": lambda m, x, y: m.maximum(x, y),
+    "minimum": lambda m, x, y: m.minimum(x, y),
+    "fmax": lambda m, x, y: m.fmax(x, y),
+    "fmin": lambda m, x, y: m.fmin(x, y),
+    "clamp": lambda m, x, y: x.clamp(-1, 0.5),
+    "clamp low": lambda m, x, y: x.clamp(min=1),
+    "clamps": lambda m, x, y: x.clamp(y, -y),
+    "clamp crossed": lambda m, x, y: x.clamp(2, 1),
+    "nan_to_num": lambda m, x, y: m.nan_to_num(x, 3.0, 4.0, 5.0),
+    "where": lambda m, x, y: m.where(x > 0, x, y),
+}
+test_ties_and_special_values_agree_with_pytorch = special_pairs_agree(EDGES)
 
 
-@pytest.mark.parametrize(
-    ("name", "call", "low", "high", "is_complex"), TWO, ids=[b[0] for b in TWO]
-)
-def test_function_of_two_gradients_are_those_of_finite_differences(
-    rng, name, call, low, high, is_complex
-):
-    for dtype in ["float64"] + ["complex128"] * is_complex:
-        arrays = broadcast_pair(rng, (2, 2), dtype, low, high)
-        tensors = tuple(convcore.from_numpy(a).requires_grad_() for a in arrays)
-        function = lambda x, y: call(convcore, x, y)  # noqa: E731
-        if function(*tensors).requires_grad:
-            assert gradcheck(function, tensors)
-            assert gradgradcheck(function, tensors)
-
-
-EDGES = [
-    *(("maximum", lambda m, x, y: m.maximum(x, y)), ("minimum", lambda m, x, y: m.minimum(x, y))),
-    *(("fmax", lambda m, x, y: m.fmax(x, y)), ("fmin", lambda m, x, y: m.fmin(x, y))),
-    *(("clamp", lambda m, x, y: x.clamp(-1, 0.5)), ("clamp low", lambda m, x, y: x.clamp(min=1))),
-    *(("clamps", lambda m, x, y: x.clamp(y, -y)), ("clamp crossed", lambda m, x, y: x.clamp(2, 1))),
-    ("nan_to_num", lambda m, x, y: m.nan_to_num(x, 3.0, 4.0, 5.0)),
-    ("where", lambda m, x, y: m.where(x > 0, x, y)),
-]
-
-
-@pytest.mark.parametrize(("name", "call"), EDGES, ids=[p[0] for p in EDGES])
-def test_ties_and_special_values_agree_with_pytorch(torch, name, call):
-    x, y = (a.reshape(-1) for a in np.meshgrid(SPECIAL, SPECIAL))
-    agree_at_first_order(torch, call, x, y)
-
-
-IN_PLACE = [
-    ("clamp_", lambda x: x.clamp_(0.5, 0.7)),
-    ("clamp_min_", lambda x: x.clamp_min_(0.5)),
-    ("clamp_max_", lambda x: x.clamp_max_(0.5)),
-]
-
-
-@pytest.mark.parametrize(("name", "call"), IN_PLACE, ids=[c[0] for c in IN_PLACE])
-def test_in_place_agrees_with_pytorch(torch, rng, name, call):
-    def function(m, x):
-        y = x * 1
-        assert call(y) is y
-        assert y._version == 1
-        return y
-
-    agree(torch, function, rng.uniform(0.3, 0.9, (2, 3)), nodes=2)
-
-
-@pytest.mark.parametrize(("name", "call"), IN_PLACE, ids=[c[0] for c in IN_PLACE])
-def test_in_place_without_graph_keeps_the_memory(torch, rng, name, call):
-    array = rng.uniform(0.3, 0.9, (2, 3))
-    ours, theirs = convcore.from_numpy(array.copy()), torch.from_numpy(array.copy())
-    view, address = ours[0], ours.data_ptr()
-    call(ours)
-    np.testing.assert_array_equal(ours.numpy(), call(theirs).numpy())
-    assert ours.data_ptr() == address
-    assert convcore.equal(view, ours[0])
-
-
-def test_results_keep_channels_last(rng):
-    array = np.ascontiguousarray(rng.uniform(0.3, 0.9, (2, 4, 5, 3))).transpose(0, 3, 1, 2)
-    x, y = convcore.from_numpy(array).requires_grad_(), convcore.from_numpy(array + 1)
-    for name, call, *_ in TWO:
-        assert call(convcore, x, y).stride() == x.stride(), name
+IN_PLACE = {
+    "clamp_": lambda m, x: x.clamp_(0.5, 0.7),
+    "clamp_min_": lambda m, x: x.clamp_min_(0.5),
+    "clamp_max_": lambda m, x: x.clamp_max_(0.5),
+}
+test_in_place_agrees_with_pytorch = in_place_agrees(IN_PLACE)
+test_in_place_without_graph_keeps_the_memory = in_place_keeps_memory(IN_PLACE)
 
 
 MIXED = {
@@ -118,12 +69,7 @@ MIXED = {
     "clamp": lambda m, x, y: m.clamp(x, max=y),
     "clamp_min": lambda m, x, y: m.clamp_min(x, y),
 }
-
-
-@pytest.mark.parametrize("name", MIXED)
-@pytest.mark.parametrize("dtype", [*INTEGER, "bool", *REAL])
-def test_operands_of_any_dtype_are_promoted_as_in_pytorch(torch, name, dtype):
-    promoted_alike(torch, MIXED[name], dtype)
+test_operands_of_any_dtype_are_promoted_as_in_pytorch = dtypes_agree(MIXED)
 
 
 def test_where_of_one_argument_gives_indices(torch, rng):
@@ -139,11 +85,7 @@ ERRORS = {
     "shapes": lambda m: m.maximum(m.ones(2), m.ones(3)),
     "maximum with a number": lambda m: m.maximum(m.ones(1), 2.0),
 }
-
-
-@pytest.mark.parametrize("name", ERRORS)
-def test_errors_are_pytorchs(torch, name):
-    same_error(torch, ERRORS[name])
+test_errors_are_pytorchs = errors_agree(ERRORS)
 
 
 @pytest.mark.parametrize("bounds", [(-0.5, 1), (None, 0.5), (0, None), (2, 1)])

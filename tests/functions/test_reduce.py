@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from against_torch import agree, differentiated, same, same_error
+from call_tests import errors_agree
 from elements import INTEGER, SEEDS, drawn
 from hypothesis import given
 from hypothesis import strategies as st
@@ -241,11 +242,7 @@ ERRORS = {
     "mean as integers": lambda m: m.ones(2).mean(dtype=m.int32),
     "norm of integers": lambda m: m.tensor([1, 2]).norm(),
 }
-
-
-@pytest.mark.parametrize("name", ERRORS)
-def test_errors_are_pytorchs(torch, name):
-    same_error(torch, ERRORS[name])
+test_errors_are_pytorchs = errors_agree(ERRORS)
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from against_torch import agree, same_error
-from edges import SPECIAL, agree_at_first_order
-from elements import COMPLEX, REAL, SEEDS, SHAPES, TOLERANCE, broadcast_pair, drawn
-from hypothesis import given
-from hypothesis import strategies as st
-from properties import examples
+from against_torch import same_error
+from call_tests import (
+    in_place_agrees,
+    in_place_keeps_memory,
+    pairs_agree,
+    pairs_have_gradients,
+    pairs_keep_channels_last,
+    special_pairs_agree,
+)
 
 import convcore
-from convcore.autograd import gradcheck, gradgradcheck
 
 # (name, call, lowest and highest element, whether PyTorch has it for complex numbers)
 CALLS = [
@@ -22,26 +24,9 @@ CALLS = [
     ("addcmul", lambda m, x, y: m.addcmul(x, y, x, value=0.5), -3, 3, True),
     ("addcdiv", lambda m, x, y: m.addcdiv(x, x, y, value=0.5), 0.3, 3, True),
 ]
-NAMES = [c[0] for c in CALLS]
-
-
-@pytest.mark.parametrize(("name", "call", "low", "high", "is_complex"), CALLS, ids=NAMES)
-@examples(6)
-@given(st.data(), SHAPES, SEEDS)
-def test_agrees_with_pytorch(torch, name, call, low, high, is_complex, data, shape, seed):
-    dtype = data.draw(st.sampled_from(REAL + COMPLEX * is_complex))
-    x, y = broadcast_pair(np.random.default_rng(seed), shape, dtype, low, high)
-    agree(torch, call, x, y, seed=seed, nodes=1, rtol=TOLERANCE[dtype])
-
-
-@pytest.mark.parametrize(("name", "call", "low", "high", "is_complex"), CALLS, ids=NAMES)
-def test_gradients_are_those_of_finite_differences(rng, name, call, low, high, is_complex):
-    for dtype in ["float64"] + ["complex128"] * is_complex:
-        arrays = broadcast_pair(rng, (2, 2), dtype, low, high)
-        tensors = tuple(convcore.from_numpy(a).requires_grad_() for a in arrays)
-        function = lambda x, y: call(convcore, x, y)  # noqa: E731
-        assert gradcheck(function, tensors)
-        assert gradgradcheck(function, tensors)
+test_agrees_with_pytorch = pairs_agree(CALLS)
+test_gradients_are_those_of_finite_differences = pairs_have_gradients(CALLS)
+test_results_keep_channels_last = pairs_keep_channels_last(CALLS)
 
 
 def test_values_are_those_of_numpy(rng):
@@ -52,45 +37,18 @@ def test_values_are_those_of_numpy(rng):
         np.testing.assert_allclose(getattr(convcore, name)(*tensors).numpy(), value, rtol=1e-12)
 
 
-def test_lerp_agrees_with_pytorch_at_special_values(torch):
-    x, y = (a.reshape(-1) for a in np.meshgrid(SPECIAL, SPECIAL))
-    agree_at_first_order(torch, lambda m, x, y: m.lerp(x, y, 1), x, y)
+test_special_values_agree_with_pytorch = special_pairs_agree(
+    {"lerp": lambda m, x, y: m.lerp(x, y, 1)}
+)
 
 
 IN_PLACE = {
-    "addcmul_": lambda x: x.addcmul_(x * 2, x * 3),
-    "addcdiv_": lambda x: x.addcdiv_(x * 2, x * 3, value=3),
-    "lerp_": lambda x: x.lerp_(x * 3, 0.3),
+    "addcmul_": lambda m, x: x.addcmul_(x * 2, x * 3),
+    "addcdiv_": lambda m, x: x.addcdiv_(x * 2, x * 3, value=3),
+    "lerp_": lambda m, x: x.lerp_(x * 3, 0.3),
 }
-
-
-@pytest.mark.parametrize("name", IN_PLACE)
-def test_in_place_agrees_with_pytorch(torch, rng, name):
-    def function(m, x):
-        y = x * 1
-        assert IN_PLACE[name](y) is y
-        assert y._version == 1
-        return y
-
-    agree(torch, function, rng.uniform(0.3, 0.9, (2, 3)), nodes=2)
-
-
-@pytest.mark.parametrize("name", IN_PLACE)
-def test_in_place_without_graph_keeps_the_memory(torch, rng, name):
-    array = rng.uniform(0.3, 0.9, (2, 3))
-    ours, theirs = convcore.from_numpy(array.copy()), torch.from_numpy(array.copy())
-    view, address = ours[0], ours.data_ptr()
-    IN_PLACE[name](ours)
-    np.testing.assert_allclose(ours.numpy(), IN_PLACE[name](theirs).numpy(), rtol=1e-12)
-    assert ours.data_ptr() == address
-    assert convcore.equal(view, ours[0])
-
-
-def test_keep_channels_last(rng):
-    x, y = (drawn(rng, (2, 4, 5, 3), "float64", 0.3, 0.9).transpose(0, 3, 1, 2) for _ in range(2))
-    x, y = convcore.from_numpy(x), convcore.from_numpy(y)
-    for name, call, *_ in CALLS:
-        assert call(convcore, x, y).stride() == x.stride(), name
+test_in_place_agrees_with_pytorch = in_place_agrees(IN_PLACE)
+test_in_place_without_graph_keeps_the_memory = in_place_keeps_memory(IN_PLACE)
 
 
 def test_errors_are_pytorchs(torch):

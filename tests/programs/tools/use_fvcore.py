@@ -1,23 +1,7 @@
 """fvcore's tables of parameters."""
 
-import torch
 from fvcore.nn import parameter_count, parameter_count_table
-from torch import nn
-
-
-def build():
-    torch.manual_seed(0)
-    return nn.Sequential(
-        nn.Conv2d(3, 8, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(8, 16, 3, padding=1, stride=2),
-        nn.BatchNorm2d(16),
-        nn.ReLU(),
-        nn.AdaptiveAvgPool2d(4),
-        nn.Flatten(),
-        nn.Linear(256, 5),
-    ).eval()
-
+from small_net import build
 
 print(dict(parameter_count(build())))
 print(parameter_count_table(build()))

@@ -5,22 +5,7 @@ import pytorch_grad_cam
 import torch
 from pytorch_grad_cam.utils.image import show_cam_on_image
 from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
-from torch import nn
-
-
-def build():
-    torch.manual_seed(0)
-    return nn.Sequential(
-        nn.Conv2d(3, 8, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(8, 16, 3, padding=1, stride=2),
-        nn.BatchNorm2d(16),
-        nn.ReLU(),
-        nn.AdaptiveAvgPool2d(4),
-        nn.Flatten(),
-        nn.Linear(256, 5),
-    ).eval()
-
+from small_net import build
 
 torch.set_default_dtype(torch.float64)
 model = build()

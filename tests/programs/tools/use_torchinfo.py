@@ -1,23 +1,9 @@
 """torchinfo's summaries: a convolutional net, a recurrent one and a transformer's layer."""
 
 import torch
+from small_net import build
 from torch import nn
 from torchinfo import summary
-
-
-def build():
-    torch.manual_seed(0)
-    return nn.Sequential(
-        nn.Conv2d(3, 8, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(8, 16, 3, padding=1, stride=2),
-        nn.BatchNorm2d(16),
-        nn.ReLU(),
-        nn.AdaptiveAvgPool2d(4),
-        nn.Flatten(),
-        nn.Linear(256, 5),
-    ).eval()
-
 
 COLUMNS = ("input_size", "output_size", "num_params", "params_percent", "kernel_size", "mult_adds")
 print(summary(build(), (1, 3, 16, 16), verbose=0, depth=3, col_names=(*COLUMNS, "trainable")))

@@ -1,25 +1,10 @@
 """zennit's composites of rules for layer-wise relevance propagation on a small net."""
 
 import torch
-from torch import nn
+from small_net import build
 from zennit import attribution, composites
 from zennit.canonizers import SequentialMergeBatchNorm
 from zennit.image import imgify
-
-
-def build():
-    torch.manual_seed(0)
-    return nn.Sequential(
-        nn.Conv2d(3, 8, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(8, 16, 3, padding=1, stride=2),
-        nn.BatchNorm2d(16),
-        nn.ReLU(),
-        nn.AdaptiveAvgPool2d(4),
-        nn.Flatten(),
-        nn.Linear(256, 5),
-    ).eval()
-
 
 torch.set_default_dtype(torch.float64)
 model = build()
