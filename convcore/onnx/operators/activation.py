@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from onnx import defs
+
 import convcore
 from convcore.functions.table import ROWS, Row
 from convcore.nn import functional as F
@@ -11,18 +13,19 @@ from convcore.onnx.operators.registry import operator
 from convcore.onnx.values import Value, is_differentiable
 
 
-def _enter_row(row: Row) -> None:
+def _enter_row(name: str, row: Row) -> None:
     """Enter the operator that computes a function of the table."""
 
-    @operator(row.operator)
+    @operator(name)
     def compute(x: Value, **attributes: Any) -> Value:
-        arguments = {str(name): attributes[key] for key, name in row.attributes.items()}
+        arguments = {str(given): attributes[key] for key, given in row.attributes.items()}
         return row.function(x, **arguments)
 
 
-for _row in ROWS.values():
-    if _row.operator:  # those below take more than the row says
-        _enter_row(_row)
+_SPELLINGS = {schema.name.lower(): schema.name for schema in defs.get_all_schemas()}
+for _name, _row in ROWS.items():
+    if _operator := _row.operator or _SPELLINGS.get(_name.replace("_", "")):
+        _enter_row(_operator, _row)  # those below take more than the row says
 
 
 @operator("Relu")
@@ -75,22 +78,10 @@ def hard_sigmoid(x: Value, *, alpha: float, beta: float) -> Value:
     return convcore.clamp(x * alpha + beta, 0, 1)
 
 
-@operator("HardSwish")
-def hard_swish(x: Value) -> Value:
-    """Return x * relu6(x + 3) / 6."""
-    return F.hardswish(x)
-
-
 @operator("Swish")
 def swish(x: Value, *, alpha: float = 1.0) -> Value:
     """Return x * sigmoid(alpha * x)."""
     return F.silu(x) if alpha == 1 else x * convcore.sigmoid(alpha * x)
-
-
-@operator("Mish")
-def mish(x: Value) -> Value:
-    """Return x * tanh(softplus(x))."""
-    return F.mish(x)
 
 
 @operator("Softplus")
