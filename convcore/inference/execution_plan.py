@@ -15,7 +15,6 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
@@ -215,6 +214,7 @@ class Plan:
         }
         offsets, self.n_bytes = offsets_of(steps, tuple(self._slots))
         self._arena = memory.Block(max(self.n_bytes, _LINE))
+        self._records: tuple[StepRecord, ...] = ()
         self._scratch = memory.Block(max([_LINE, *(step.scratch_bytes for step in steps)]))
         self._calls: list[tuple[Callable[..., Any], Sequence[Any]]] = []
         self._made: dict[Value, Tensor] = {}  # of this call
@@ -262,9 +262,11 @@ class Plan:
         dense = np.ndarray((shape[0], *shape[2:], shape[1]), root.dtype, self._arena, offset)
         return value.array_in(dense.transpose(layout.memory_order(len(shape) - 2)))
 
-    @cached_property
+    @property
     def records(self) -> tuple[StepRecord, ...]:
-        """What a profile says of each step."""
+        """What a profile says of each step; computed once."""
+        if self._records:
+            return self._records
         found, written = [], {self._input}
         for step in self._steps:
             new = {root for root in step.roots() if root not in written}
@@ -280,7 +282,8 @@ class Plan:
                     *(step.work.multiply_adds, step.work.algorithm),
                 )
             )
-        return tuple(found)
+        self._records = tuple(found)
+        return self._records
 
     def __call__(
         self, array: Array, watch: Any = None, times: list[int] | None = None
