@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 __all__: list[str] = []
 
@@ -42,15 +42,16 @@ class Row(NamedTuple):
         return "inplace" in inspect.signature(self.function).parameters
 
 
+Function = TypeVar("Function", bound=Callable)
 ROWS: dict[str, Row] = {}
 
 
 def row(
     formula: Callable, *cases: dict[str, Any], operator: str = "", **attributes: Any
-) -> Callable[[Callable], Callable]:
+) -> Callable[[Function], Function]:
     """Return a decorator that enters a function in the table; see `Row`."""
 
-    def enter(function: Callable) -> Callable:
+    def enter(function: Function) -> Function:
         ROWS[function.__name__] = Row(function, formula, operator, attributes, cases or ({},))
         return function
 
