@@ -80,6 +80,7 @@ if __name__ == "__main__":
 
 import convcore.functions  # noqa: E402, F401  attaches the methods to Tensor
 from convcore._tensor import Tensor, memory_format, tensor  # noqa: E402
+from convcore.functions.table import ROWS  # noqa: E402
 
 WIDTH = 100
 QUOTES = '"""'
@@ -293,7 +294,9 @@ def origin(function: Callable) -> str:
     plain = inspect.unwrap(function)
     module = plain.__module__
     known = vars(sys.modules[module]).get(plain.__name__)
-    if module == tensor.__name__ or known is not function or made(plain):
+    # mypy infers the type of a function under a row later than it reads this class.
+    is_row = plain.__name__ in ROWS
+    if module == tensor.__name__ or known is not function or made(plain) or is_row:
         return ""
     spell.modules.add(module)
     return f"{shortened(module)}.{plain.__name__}"
