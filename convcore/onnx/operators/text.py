@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from convcore.onnx.operators.registry import operator
-from convcore.onnx.operators.regular_expressions import RegularExpression
 from convcore.onnx.values import Value, value_of
 
 
@@ -34,14 +33,6 @@ def string_normalizer(
 def string_concat(a: Value, b: Value) -> Value:
     """Return strings joined, element by element."""
     return np.asarray(np.asarray(a, object) + np.asarray(b, object), object)
-
-
-@operator("RegexFullMatch")
-def regex_full_match(x: Value, *, pattern: str) -> Value:
-    """Return which strings match a pattern from end to end."""
-    expression = RegularExpression(pattern)
-    found = [expression.full_match(str(s)) for s in np.ravel(x)]
-    return value_of(np.array(found, bool).reshape(np.shape(x)))
 
 
 @operator("StringSplit")
