@@ -153,6 +153,12 @@ _RARE = {
     "use torch.cdist": """
         pdist
     """,
+    "use OneCycleLR or CosineAnnealingWarmRestarts": """
+        CyclicLR
+    """,
+    "multiply weight and bias by bn.weight / sqrt(bn.running_var + bn.eps)": """
+        fuse_linear_bn_eval fuse_linear_bn_weights
+    """,
     "use clip_grad_norm_": """
         clip_grad_norm
     """,

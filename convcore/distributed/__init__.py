@@ -4,7 +4,7 @@ The command ``mpiexec -n 4`` starts the processes, `init_process_group` joins th
 `nn.parallel.DistributedDataParallel` trains one model in all. Extra ``[mpi]``; one process needs no
 MPI, so that a script for many runs in one as it is.
 
-group.py has the groups, collectives.py and exchanges.py what all do together, messages.py what two
+group.py has the groups, collectives.py what all do together, messages.py what two
 do, work.py communications that go on, shard_tree.py sums in one order for any number of ranks,
 agreement.py sees that all do the same, faults.py ends all when one fails, monitor.py names one that
 was killed. buffers.py has tensors as MPI sees them, buckets.py many gradients as one, algorithms/
@@ -15,8 +15,6 @@ from convcore._errors import names as _names
 from convcore.distributed.buckets import GradBucket as GradBucket
 from convcore.distributed.collectives import *
 from convcore.distributed.collectives import __all__ as _collectives
-from convcore.distributed.exchanges import *
-from convcore.distributed.exchanges import __all__ as _exchanges
 from convcore.distributed.faults import DistBackendError as DistBackendError
 from convcore.distributed.group import *
 from convcore.distributed.group import __all__ as _group
@@ -27,7 +25,6 @@ from convcore.distributed.work import Work as Work
 
 __all__ = ["DistBackendError", "GradBucket", "ReduceOp", "Work"]
 __all__ += _collectives
-__all__ += _exchanges
 __all__ += _group
 __all__ += _messages
 

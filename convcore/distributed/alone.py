@@ -42,14 +42,6 @@ class Alone:
         """Copy."""
         return self.Iallreduce(sent, received)
 
-    def Ireduce_scatter_block(self, sent: np.ndarray, received: np.ndarray, op: Any = None) -> Done:
-        """Copy."""
-        return self.Iallreduce(sent, received)
-
-    def Ialltoallv(self, sent: tuple, received: tuple) -> Done:
-        """Copy; each is an array and its sizes."""
-        return self.Iallreduce(sent[0], received[0])
-
     def Iallgather(self, sent: np.ndarray, received: np.ndarray) -> Done:
         """Copy."""
         return self.Iallreduce(sent, received)

@@ -262,12 +262,12 @@ def all_gather_into_tensor(
     return _begun(group, what, request, finish, async_op, target)
 
 
-def _check_alike(tensors: list[Tensor], tensor: Tensor, name: str, pattern: str = "tensor") -> None:
+def _check_alike(tensors: list[Tensor], tensor: Tensor, name: str) -> None:
     for i, other in enumerate(tensors):
         if other.shape != tensor.shape or other.dtype != tensor.dtype:
             raise ValueError(
                 f"{name}[{i}] must be of shape {tuple(tensor.shape)} and {tensor.dtype}, as "
-                f"{pattern} is, but is of {tuple(other.shape)} and {other.dtype}"
+                f"tensor is, but is of {tuple(other.shape)} and {other.dtype}"
             )
 
 

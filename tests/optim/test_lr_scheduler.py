@@ -43,24 +43,6 @@ SCHEDULES = {
         o, [lambda e: 0.9, lambda e: 1 / (e + 1)]
     ),
     "polynomial": lambda lib, o: lib.optim.lr_scheduler.PolynomialLR(o, 6, power=2.0),
-    "cyclic": lambda lib, o: lib.optim.lr_scheduler.CyclicLR(o, [0.01, 0.1], 1.0, 3, 4),
-    "cyclic, halved": lambda lib, o: lib.optim.lr_scheduler.CyclicLR(
-        o, 0.1, 1.0, 3, mode="triangular2", cycle_momentum=False
-    ),
-    "cyclic, shrinking": lambda lib, o: lib.optim.lr_scheduler.CyclicLR(
-        o, 0.1, 1.0, 3, mode="exp_range", gamma=0.9
-    ),
-    "cyclic, scaled": lambda lib, o: lib.optim.lr_scheduler.CyclicLR(
-        o, 0.1, 1.0, 2, scale_fn=lambda x: 0.5**x, scale_mode="iterations"
-    ),
-    "cyclic after another": lambda lib, o: lib.optim.lr_scheduler.SequentialLR(
-        o,
-        [
-            lib.optim.lr_scheduler.ConstantLR(o, 0.5, 2),
-            lib.optim.lr_scheduler.CyclicLR(o, 0.01, 0.1, 3),
-        ],
-        [4],
-    ),
     "restarts": lambda lib, o: lib.optim.lr_scheduler.CosineAnnealingWarmRestarts(o, 2, 2, 0.01),
     "averaging": lambda lib, o: lib.optim.swa_utils.SWALR(o, [0.05, 0.2], 4),
     "averaging, linear": lambda lib, o: lib.optim.swa_utils.SWALR(o, 0.05, 3, "linear"),

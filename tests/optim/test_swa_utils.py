@@ -100,7 +100,6 @@ BAD = {
     "epochs": lambda lib, o: lib.optim.swa_utils.SWALR(o, 0.1, anneal_epochs=-1),
     "rates": lambda lib, o: lib.optim.swa_utils.SWALR(o, [0.1, 0.2]),
     "both": lambda lib, o: lib.optim.swa_utils.AveragedModel(net(lib), None, min, min),
-    "mode": lambda lib, o: lib.optim.lr_scheduler.CyclicLR(o, 0.1, 1.0, mode="x"),
     "T_0": lambda lib, o: lib.optim.lr_scheduler.CosineAnnealingWarmRestarts(o, 0),
     "T_mult": lambda lib, o: lib.optim.lr_scheduler.CosineAnnealingWarmRestarts(o, 3, 0.5),
     "eta_min": lambda lib, o: lib.optim.lr_scheduler.CosineAnnealingWarmRestarts(o, 3, 1, "x"),

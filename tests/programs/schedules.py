@@ -14,7 +14,6 @@ MAKERS = {
     "polynomial": lambda o: lr_scheduler.PolynomialLR(o, total_iters=6, power=2.0),
     "cosine": lambda o: lr_scheduler.CosineAnnealingLR(o, T_max=4, eta_min=0.01),
     "restarts": lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, T_0=2, T_mult=2),
-    "cyclic": lambda o: lr_scheduler.CyclicLR(o, 0.01, 0.1, step_size_up=2, mode="triangular2"),
     "one cycle": lambda o: lr_scheduler.OneCycleLR(o, max_lr=0.2, total_steps=9),
     "sequence": lambda o: lr_scheduler.SequentialLR(
         o,

@@ -25,16 +25,9 @@ if TYPE_CHECKING:  # what __getattr__ does, for type checkers and editors
     from convcore.nn.utils import stateless as stateless
     from convcore.nn.utils.fusion import fuse_conv_bn_eval as fuse_conv_bn_eval
     from convcore.nn.utils.fusion import fuse_conv_bn_weights as fuse_conv_bn_weights
-    from convcore.nn.utils.fusion import fuse_linear_bn_eval as fuse_linear_bn_eval
-    from convcore.nn.utils.fusion import fuse_linear_bn_weights as fuse_linear_bn_weights
 
 # Functions of modules that are loaded when they are asked for.
-_FUNCTIONS = {
-    "fuse_conv_bn_eval": "fusion",
-    "fuse_conv_bn_weights": "fusion",
-    "fuse_linear_bn_eval": "fusion",
-    "fuse_linear_bn_weights": "fusion",
-}
+_FUNCTIONS = {"fuse_conv_bn_eval": "fusion", "fuse_conv_bn_weights": "fusion"}
 _MODULES = ("parametrizations", "parametrize", "prune", "stateless", "fusion")
 
 __all__ = [

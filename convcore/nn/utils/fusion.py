@@ -1,4 +1,4 @@
-"""Batch normalization in evaluation folded into the convolution or linear layer before it."""
+"""Batch normalization in evaluation folded into the convolution before it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,7 @@ from convcore.functions._support.arguments import check_arguments, check_optiona
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter
 
-__all__ = [
-    "fuse_conv_bn_eval",
-    "fuse_conv_bn_weights",
-    "fuse_linear_bn_eval",
-    "fuse_linear_bn_weights",
-]
+__all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights"]
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
@@ -79,43 +74,6 @@ def fuse_conv_bn_weights(
         Parameter(weight.detach().to(dtype=dtypes[0]), conv_w.requires_grad),
         Parameter(bias.detach().to(dtype=dtypes[1]), conv_b.requires_grad),
     )
-
-
-def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """Return a copy of a linear layer that computes what it and a batch normalization do.
-
-    Raises
-    ------
-    AssertionError
-        A module is in training mode, or the numbers of features do not fit.
-    """
-    _check(linear, bn)
-    if linear.out_features != bn.num_features and bn.num_features != 1:
-        raise AssertionError(
-            "To fuse, linear.out_features == bn.num_features or bn.num_features == 1, got "
-            f"linear.out_features={linear.out_features} and bn.num_features={bn.num_features}"
-        )
-    fused = copy.deepcopy(linear)
-    statistics = bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
-    fused.weight, fused.bias = fuse_linear_bn_weights(fused.weight, fused.bias, *statistics)
-    return fused
-
-
-@names_arguments
-def fuse_linear_bn_weights(
-    linear_w: Tensor,
-    linear_b: Tensor | None,
-    bn_rm: Tensor,
-    bn_rv: Tensor,
-    bn_eps: float,
-    bn_w: Tensor,
-    bn_b: Tensor,
-) -> tuple[Parameter, Parameter]:
-    """Return weight and bias of a linear layer with a batch normalization folded in.
-
-    The arguments are those of `fuse_conv_bn_weights`.
-    """
-    return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 
 def _check(layer: Module, bn: Any) -> None:

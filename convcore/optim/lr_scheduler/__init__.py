@@ -4,7 +4,6 @@ from convcore.optim.lr_scheduler.base import EPOCH_DEPRECATION_WARNING as EPOCH_
 from convcore.optim.lr_scheduler.base import LRScheduler
 from convcore.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
 from convcore.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
-from convcore.optim.lr_scheduler.cyclic import CyclicLR
 from convcore.optim.lr_scheduler.factors import (
     ConstantLR,
     ExponentialLR,
@@ -23,7 +22,6 @@ __all__ = [
     "ConstantLR",
     "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts",
-    "CyclicLR",
     "ExponentialLR",
     "LRScheduler",
     "LambdaLR",

@@ -6,14 +6,13 @@ import math
 from typing import Any
 
 from convcore.optim._checks import check_numbers
-from convcore.optim.lr_scheduler.base import checked_optimizer, of_each_group
-from convcore.optim.lr_scheduler.momentum import CyclesMomentum
+from convcore.optim.lr_scheduler.base import LRScheduler, checked_optimizer, of_each_group
 from convcore.optim.optimizer import Optimizer
 
 __all__ = ["OneCycleLR"]
 
 
-class OneCycleLR(CyclesMomentum):
+class OneCycleLR(LRScheduler):
     """One-cycle policy: raise the learning rate to ``max_lr``, then anneal it far below the first.
 
     Step it after every batch. The momentum, or Adam's first beta, falls while the learning rate
@@ -52,6 +51,8 @@ class OneCycleLR(CyclesMomentum):
     L. N. Smith, N. Topin, "Super-convergence: very fast training of neural networks using large
     learning rates", arXiv 1708.07120, section 3.
     """
+
+    use_beta1: bool
 
     def __init__(
         self,
@@ -114,6 +115,36 @@ class OneCycleLR(CyclesMomentum):
                 ends = group[phase["start_momentum"]], group[phase["end_momentum"]]
                 self._set_momentum(group, self._between(*ends, share))
         return lrs
+
+    def _momenta(self, base: Any, largest: Any) -> list[tuple[Any, Any]]:
+        """Return each group's (smallest, largest) momentum, checked.
+
+        Raises
+        ------
+        ValueError
+            The optimizer has no momentum, or a list has not one number a group.
+        """
+        defaults = self.optimizer.defaults
+        if "momentum" not in defaults and "betas" not in defaults:
+            raise ValueError(
+                "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
+            )
+        self.use_beta1 = "betas" in defaults
+        largest = of_each_group("max_momentum", largest, self.optimizer)
+        base = of_each_group("base_momentum", base, self.optimizer)
+        return list(zip(base, largest, strict=True))
+
+    def _begin(self, momenta: list[tuple[Any, Any]]) -> None:
+        """Set the groups' largest momentum, and keep both ends in the groups."""
+        for group, (low, high) in zip(self.optimizer.param_groups, momenta, strict=True):
+            self._set_momentum(group, high)
+            group.update(max_momentum=high, base_momentum=low)
+
+    def _set_momentum(self, group: dict[str, Any], momentum: float) -> None:
+        if self.use_beta1:
+            group["betas"] = (momentum, *group["betas"][1:])
+        else:
+            group["momentum"] = momentum
 
     def _where(self, step: int) -> tuple[dict[str, Any], float]:
         """Return the phase of a step, and the share of it that has passed."""
