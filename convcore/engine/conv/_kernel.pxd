@@ -1,16 +1,16 @@
-"""Base classes of the convolution kernels, which borrow the arrays and run the items."""
+"""Base classes of the convolution kernels, which hold the arrays' buffers and run work items."""
 
 from convcore.engine.runtime._isa cimport Epilogue
 
 # An epilogue of any element type; see conv/arguments.h.
 cdef struct AnyEpilogue:
-    const void *bias             # an element an output channel, or NULL
+    const void *bias             # one element per output channel, or NULL
     int kind
     double low
     double high
     double slope
 
-# All items of a pass, for one element type.
+# Function that computes all work items of a pass, for one element type.
 ctypedef void (*Compute)(
     const void *job, const void *left, const void *right, void *output, void *workspace,
     const AnyEpilogue *epilogue, int threads,
@@ -46,11 +46,11 @@ cdef class FloatCorrelation(Kernel):
 
 
 cdef class FloatWeightGradient(Kernel):
-    cdef Py_ssize_t partials     # gradients that are summed apart
-    cdef Py_ssize_t size         # floats of one
-    cdef Py_ssize_t row          # floats of it that a thread adds up at a time
-    cdef Py_ssize_t shared       # floats of all, which come first in the workspace; 0 for gw itself
-    cdef Py_ssize_t scratch      # floats of one thread
+    cdef Py_ssize_t partials     # number of partial gradients
+    cdef Py_ssize_t size         # floats of one partial gradient
+    cdef Py_ssize_t row          # floats of a partial gradient that a thread adds up at a time
+    cdef Py_ssize_t shared       # floats of all partial gradients, first in the workspace; 0: gw
+    cdef Py_ssize_t scratch      # floats of scratch memory per thread
 
     cdef void item(
         self, Py_ssize_t i, const float *x, const float *gy, float *sums, float *scratch

@@ -1,7 +1,7 @@
-"""Base classes of the convolution kernels: `run` borrows the arrays and starts the threads.
+"""Base classes of the convolution kernels: `run` holds the arrays' buffers and starts the threads.
 
-A kernel is made once a geometry and holds everything but the arrays.  Subclasses compute on
-pointers, without the GIL; the arguments of `run` are the same for all of a kind.
+A kernel is created once per geometry and holds everything but the arrays.  Subclasses compute on
+pointers, without the GIL; all kernels of a base class take the same arguments in `run`.
 """
 
 cimport cython
@@ -17,13 +17,13 @@ use_team()
 
 
 cdef class Kernel:
-    """Some items of work, which threads share.
+    """Base class of a kernel: a number of work items that threads share.
 
     Parameters
     ----------
     job : dict with the fields of the struct Job, ``items`` and ``work``
-        Computed by the plan.py of an algorithm, which owns every size; strides are in elements and
-        those of the arrays that `run` will get.  Fields that the struct lacks are not looked at.
+        Computed by the algorithm's plan.py.  Strides are in elements and are those of the arrays
+        that `run` will receive.  Fields that the struct lacks are ignored.
     """
 
     def __cinit__(self, dict job, *others):
@@ -33,30 +33,30 @@ cdef class Kernel:
         PyMem_Free(self.records)
 
     cdef void *allocate(self, Py_ssize_t count, size_t size) except NULL:
-        """Return zeroed memory for so many structs, which the kernel owns; once a kernel."""
+        """Return zeroed memory for `count` structs, owned by the kernel; call it only once."""
         self.records = PyMem_Calloc(max(count, 1), size)
         if self.records == NULL:
             raise MemoryError()
         return self.records
 
     def threads(self):
-        """Return the threads that `run` may use now."""
+        """Return the number of threads that `run` may use now."""
         return thread_count(self.items, self.work)
 
 
 cdef class AnyKernel(Kernel):
-    """A pass of any dtype, one of 'f' 'd' 'F' 'D', whose gemms BLAS does on one thread each."""
+    """Base class for dtypes 'f', 'd', 'F' and 'D' whose gemms are single-threaded BLAS calls."""
 
     cdef int set_compute(
         self, str kind, const void *job, Compute f, Compute d, Compute F, Compute D
     ) except -1:
-        """Choose the function of the element type, which is given the job."""
+        """Select the compute function of the element type and store the job that it receives."""
         cdef Compute[4] functions = [f, d, F, D]
         self.compute, self.job_address = functions["fdFD".index(kind)], job
         return 0
 
     def run(self, left, right, output, workspace, int threads):
-        """Write the output.
+        """Compute the pass and write the output.
 
         workspace: at least shared + threads * scratch elements, contiguous.
         """
@@ -82,7 +82,7 @@ cdef class AnyKernel(Kernel):
 
 @cython.no_gc
 cdef class BoundCorrelation(Buffers):
-    """One call of a FloatCorrelation, whose arrays stay borrowed as long as it lives."""
+    """One call of a FloatCorrelation; holds the buffers of its arrays as long as it lives."""
 
     cdef FloatCorrelation kernel
     cdef const float *x
@@ -102,10 +102,10 @@ cdef class BoundCorrelation(Buffers):
 
 
 cdef class FloatCorrelation(Kernel):
-    """A float32 forward pass or input gradient: maybe with prepacked weights and an epilogue."""
+    """Base class of float32 forward passes and input gradients; optionally packs weights."""
 
     def pack(self, w, prepacked):
-        """Write the weights as the kernel reads them, which `run` may read instead of w."""
+        """Pack the weights into the kernel's format, which `run` may read instead of w."""
         cdef Buffers arrays = Buffers()
         cdef const float *w_ptr = <float *>arrays.borrow(w, False)
         self.pack_weights(w_ptr, <float *>arrays.borrow(prepacked, True))
@@ -114,13 +114,13 @@ cdef class FloatCorrelation(Kernel):
         self, x, w, y, workspace, int threads, bias=None, int kind=PLAIN, float low=0,
         float high=0, float slope=0, prepacked=None, bint add=False, bint later=False,
     ):
-        """Write y = activation(correlation of x with w + bias); None adds nothing.
+        """Compute y = activation(correlation of x with w + bias); a bias of None adds nothing.
 
-        kind, low, high, slope: the activation, as engine/conv/epilogue.py has it.
+        kind, low, high, slope: parameters of the activation, see engine/conv/epilogue.py.
         workspace: at least shared + threads * scratch floats, contiguous.
-        prepacked: what `pack` made of w, if the kernel was made for that.
-        add: whether the correlation is added to what y holds, if the kernel knows how.
-        later: whether to return a function that does it whenever it is called, instead.
+        prepacked: weights packed by `pack`, if the kernel supports that.
+        add: whether the result is added to y, if the kernel supports that.
+        later: whether to return a callable that does the work when called, instead of doing it now.
         """
         cdef BoundCorrelation call = BoundCorrelation.__new__(BoundCorrelation)
         call.kernel, call.threads = self, threads
@@ -146,9 +146,9 @@ cdef class FloatCorrelation(Kernel):
 
 
 cdef class FloatWeightGradient(Kernel):
-    """A float32 weight gradient: items sum into partial gradients, which are then added in order.
+    """Base class of float32 weight gradients: partial gradients, which are then summed.
 
-    Where an item's sums are one of a few partial gradients, their number is fixed by shape
+    Partial gradients are added in index order and their number is fixed by shape
     (`blocks.partials`), so the bits never depend on the number of threads.
     """
 
@@ -157,7 +157,7 @@ cdef class FloatWeightGradient(Kernel):
         self.shared, self.scratch = job["shared"], job["scratch"]
 
     def run(self, x, gy, gw, workspace, int threads):
-        """Write gw.
+        """Compute the weight gradient and write gw.
 
         workspace: at least shared + threads * scratch floats, contiguous.
         """
@@ -181,8 +181,8 @@ cdef class FloatWeightGradient(Kernel):
     cdef void item(
         self, Py_ssize_t i, const float *x, const float *gy, float *sums, float *scratch
     ) noexcept nogil:
-        """Sum one chunk of work into one piece of one partial gradient, in sums."""
+        """Sum one chunk of work into one block of a partial gradient, in sums."""
 
     cdef void put(self, Py_ssize_t i, float *sums, float *gw) noexcept nogil:
-        """Write one row of gw, the sum of the partial gradients' rows."""
+        """Write one row of gw, the sum of that row over the partial gradients."""
         add_partials(sums, self.partials, self.size, i * self.row, self.row, gw + i * self.row)

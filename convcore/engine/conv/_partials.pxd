@@ -1,8 +1,8 @@
-"""Partial sums of a weight gradient: the chunk of work that each covers, and their addition.
+"""Partial sums of a weight gradient: the range of work that each covers, and their addition.
 
-Where a gradient has too few pieces to share among threads, the reduction is cut into chunks, each
-with a partial gradient of its own.  Their number is fixed by shape (`blocks.partials`) and they
-are added in index order, so the bits never depend on the number of threads.
+Where a gradient has too few blocks to share among threads, the reduction is cut into chunks, each
+with its own partial gradient.  Their number is fixed by shape (`blocks.partials`), and they are
+added in index order, so the bits never depend on the number of threads.
 """
 
 from convcore.engine.runtime._types cimport number
@@ -12,7 +12,7 @@ from convcore.engine.runtime._vectors cimport add, zero
 cdef inline Py_ssize_t chunk_begin(
     Py_ssize_t partial, Py_ssize_t partials, Py_ssize_t count
 ) noexcept nogil:
-    """First of a partial's pieces of work, of `count`; its chunk ends where the next begins."""
+    """Return the first of `count` work units in a chunk; it ends where the next chunk begins."""
     return partial * count // partials
 
 
@@ -20,9 +20,9 @@ cdef inline void add_partials(
     const number *sums, Py_ssize_t partials, Py_ssize_t size, Py_ssize_t begin, Py_ssize_t count,
     number *out,
 ) noexcept nogil:
-    """out[:count] = sum of elements from `begin` on of the partial gradients, each `size` long.
+    """out[:count] = sum of [begin:begin+count] over partial gradients of `size` elements each.
 
-    out may be the place of the first of them.
+    out may be that slice of the first partial gradient (in-place sum).
     """
     cdef Py_ssize_t i, first = 1
     if out != sums + begin:

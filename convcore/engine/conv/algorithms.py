@@ -1,15 +1,15 @@
-"""Convolution algorithms: which kernel computes a pass, in which blocks, with how much memory.
+"""Choose the algorithm of a convolution pass; the table of all algorithms.
 
-A plan (`problem.PassPlan`) is what an algorithm's `prepare` returns beside its kernel: items of
-work, block sizes, workspace.  It follows from the geometry, dtype, memory format and instruction
-set, never from the number of threads.  `choose` takes the first entry of
-ALGORITHMS, whose order is not the table's, for which neither `impossible` nor `unprofitable`
-gives a reason; the reasons of the others are the plan's `refused`,
-which `convcore plan` prints.  selection.py has what a user forces or forbids.
+A plan (`problem.PassPlan`) is returned by an algorithm's `prepare` together with its kernel: work
+items, block sizes, workspace.  It depends on the geometry, dtype, memory format and instruction
+set, never on the number of threads.  `choose` takes the first entry of ALGORITHMS (whose order
+differs from the table below) for which neither `impossible` nor `unprofitable` returns a reason.
+The reasons of the other algorithms are the plan's `refused`, which `convcore plan` prints.
+selection.py has the algorithms that a user forces or forbids.
 
-Each algorithm has a folder: plan.py says what it can do and how it cuts the work, a .pyx runs that
-on all threads, a .c file of microkernels has the inner loops.  Passes are f(orward), i(nput
-gradient), w(eight gradient).
+Each algorithm has a folder: plan.py says which problems it supports and how it cuts the work, a
+.pyx file runs the work items on all threads, a .c file has the microkernels (inner loops).  Passes:
+f(orward), i(nput gradient), w(eight gradient).
 
 ====================  ======  ====================  ======================  =======================
 algorithm             passes  plan                  kernel                  microkernels
@@ -32,14 +32,14 @@ stride_decomposition  i       im2col/gemm           _im2col_gemm            none
 gemm_col2im           i       im2col/gemm_col2im    _gemm_col2im            none: BLAS
 ====================  ======  ====================  ======================  =======================
 
-blocks.py cuts work into pieces that fit the cache, and weight gradients into partial sums;
-direct.py is what depthwise and grouped share.
+blocks.py cuts work into blocks that fit the cache, and weight gradients into partial sums;
+direct.py has the code shared by depthwise and grouped.
 
-To add an algorithm: a folder whose plan.py ends with an `Algorithm`, and its place in ALGORITHMS.
-Compiled: a subclass, in a new .pyx, of a class of _kernel.pyx.  With vectors: a header declares a
-table of microkernels and a C file defines it, once an instruction set, as winograd.h and winograd.c
-do; microkernels.h and microkernels.c point to it, DECLARED_HEADERS in setup.py names the header.
-The tests in tests/engine/conv/algorithms/ then run it by its name.
+To add an algorithm: create a folder whose plan.py ends with an `Algorithm`, and list it in
+ALGORITHMS.  A compiled one needs a .pyx with a subclass of one in _kernel.pyx.  A vectorised one
+needs a header that declares a table of microkernels and a C file that defines it, compiled once per
+instruction set (see winograd.h and winograd.c).  microkernels.h and microkernels.c point to it;
+DECLARED_HEADERS in setup.py lists it.  tests/engine/conv/algorithms/ then tests it by name.
 """
 
 from __future__ import annotations
@@ -79,16 +79,16 @@ ALGORITHMS = (
 )
 NAMES = tuple(algorithm.name for algorithm in ALGORITHMS)
 
-# How good a choice is; the least is taken.
+# Ranks of an algorithm for a problem; the lowest is chosen.
 _FORCED, _GOOD, _UNPROFITABLE, _FORBIDDEN, _IMPOSSIBLE = range(5)
 
 
 def choose(problem: Problem, selection: Selection) -> tuple[Any, PassPlan]:
-    """Return the kernel of the algorithm that suits a problem best, and its plan.
+    """Return the kernel and the plan of the best algorithm for a problem.
 
     A forced algorithm that does not support the problem is skipped.  A forbidden algorithm is used
-    only where no other one supports the problem.  The plan tells
-    why each of the others was not taken.  bfloat16 storage is ignored: see `narrowest`.
+    only if no other algorithm supports the problem.  The plan's `refused` lists why each of the
+    other algorithms was not chosen.  bfloat16 storage is ignored: see `narrowest`.
     """
     chosen, verdicts = _ranked(problem, selection)
     refused = {
@@ -105,9 +105,9 @@ def choose(problem: Problem, selection: Selection) -> tuple[Any, PassPlan]:
 def narrowest(
     problem: Problem, selection: Selection, narrow: tuple[bool, bool]
 ) -> tuple[bool, bool]:
-    """Return which of a problem's left array and result may be bfloat16 in memory.
+    """Return (left, output): which of a problem's arrays may be stored in bfloat16.
 
-    narrow : which of the two the caller wants in bfloat16.  Storage that the algorithm chosen for
+    narrow : the arrays that the caller wants in bfloat16.  Storage that the algorithm chosen for
     float32 does not support stays float32, so that no slower algorithm is chosen.
     """
     chosen, _ = _ranked(problem, selection)
@@ -122,7 +122,7 @@ def narrowest(
 def _ranked(
     problem: Problem, selection: Selection
 ) -> tuple[Algorithm, dict[str, tuple[int, str | None]]]:
-    """Return the algorithm that suits a problem best, and the verdicts on all, by name.
+    """Return the best algorithm for a problem, and the (rank, reason) of every algorithm by name.
 
     The choice is made as if all arrays were stored in float32.
     """
@@ -135,7 +135,7 @@ def _ranked(
 def _verdict(
     algorithm: Algorithm, problem: Problem, selection: Selection
 ) -> tuple[int, str | None]:
-    """Return how good an algorithm is for a problem, and what is against it."""
+    """Return (rank, reason against it or None) of an algorithm for a problem."""
     if reason := algorithm.impossible(problem):
         return _IMPOSSIBLE, reason
     if algorithm.name in selection.forbidden:

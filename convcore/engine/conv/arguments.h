@@ -1,4 +1,4 @@
-/* What microkernels of several algorithms take: an epilogue, and the axes of direct convolutions.
+/* Arguments shared by microkernels of several algorithms: epilogue, axes of direct convolutions.
  *
  * A microkernel is a static function on plain pointers: no threads, no allocation, nothing that can
  * fail.  Sizes and strides are in floats.  Each algorithm's folder has a table of its microkernels,
@@ -9,19 +9,19 @@
 
 #include <stddef.h>
 
-/* What follows a convolution: add a bias a channel and what y held, then an activation. */
+/* The epilogue of a convolution: add a bias per channel and the old y, then an activation. */
 enum { CONVCORE_PLAIN, CONVCORE_CLAMP, CONVCORE_LEAKY };
 
 typedef struct {
-    const float *bias;           /* a float a channel, or NULL */
+    const float *bias;           /* one float per channel, or NULL */
     int kind;                    /* CONVCORE_CLAMP to [low, high]; CONVCORE_LEAKY: y < 0 by slope */
     float low;
     float high;
     float slope;
-    int add;                     /* y is added to; kernels that can do this say so */
+    int add;                     /* add to y; only for kernels that declare support */
 } convcore_epilogue;
 
-/* How the outputs of a pass look at its inputs along one axis.  Output phase + phases * j is a sum
+/* Which inputs the outputs of a pass read along one axis.  Output phase + phases * j is a sum
  * over i in [0, begin[phase + 1] - begin[phase]) of input j * stride + first[phase] + i * step under
  * the kernel's tap[phase] + i * tap_step. */
 enum { CONVCORE_MAX_TAPS = 1024, CONVCORE_MAX_PHASES = 8 };
@@ -31,8 +31,8 @@ typedef struct {
     ptrdiff_t out;               /* outputs */
     ptrdiff_t stride;
     ptrdiff_t phases;
-    ptrdiff_t low;               /* the least offset */
-    ptrdiff_t span;              /* offsets from the least to the greatest, both included */
+    ptrdiff_t low;               /* the smallest offset */
+    ptrdiff_t span;              /* offsets from the smallest to the largest, both included */
     ptrdiff_t begin[CONVCORE_MAX_PHASES + 1];
     ptrdiff_t first[CONVCORE_MAX_PHASES];
     ptrdiff_t tap[CONVCORE_MAX_PHASES];
@@ -52,16 +52,16 @@ typedef struct {
     convcore_direct_axis column;
     int channels_last;
     int specialisation;
-    ptrdiff_t channels;          /* of the array that is read */
-    ptrdiff_t size;              /* its floats: no load passes its end */
+    ptrdiff_t channels;          /* of the input array */
+    ptrdiff_t size;              /* floats of the input array: loads stay below */
     ptrdiff_t kernel_columns;    /* tap (t, i, k) is number t * kernel_plane + i * kernel_columns + k */
     ptrdiff_t kernel_plane;
     ptrdiff_t taps;
-    ptrdiff_t rows;              /* rows of outputs of each phase that are made at a time */
+    ptrdiff_t rows;              /* rows of outputs of each phase computed at a time */
     int narrow;                  /* both arrays are bfloat16: channels_last with a specialisation */
 } convcore_direct;
 
-/* The name of a table at the instruction set that is compiled for. */
+/* Name of a microkernel table for the instruction set being compiled. */
 #define CONVCORE_JOINED(a, b) a##_##b
 #define CONVCORE_AT(name, isa) CONVCORE_JOINED(name, isa)
 #define CONVCORE_TABLE(name) CONVCORE_AT(name, CONVCORE_ISA)

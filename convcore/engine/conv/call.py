@@ -1,7 +1,7 @@
-"""Calls of the passes: a `ConvCall` holds all that a pass's plan depends on, and is its cache key.
+"""Run the passes: a `ConvCall` holds everything a pass's plan depends on, and is its cache key.
 
-A second call with arrays of the same shapes, strides and dtypes, the same parameters and selection
-of algorithms costs a look-up, an allocation and the kernel.
+A repeated call (same shapes, strides, dtypes, parameters and selection of algorithms) costs one
+look-up, one allocation and the kernel.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from convcore.engine.runtime.layout import (
     layout,
 )
 
-# Plans that are cached: of a net of a few hundred layers, in a few shapes.  One of a 3x3 kernel
-# takes less than 8 KB, however large the maps: a full cache of such holds less than 32 MB
-# (tests/engine/conv/test_call.py).  It grows with the kernel's taps.
+# Maximum number of cached plans: enough for a net of a few hundred layers in a few shapes.  Plans
+# of 3x3 kernels take less than 8 KB each, however large the maps: a full cache is below 32 MB
+# (tests/engine/conv/test_call.py).  Plans grow with the kernel's taps.
 _MAX_CACHED = 4096
 TRANSPOSE = "transpose"
 
 
-# Whether the array that is read, and the result, are bfloat16 in memory, as uint16.
+# Whether the left array, and the result, are stored in bfloat16 (as uint16).
 Narrow = tuple[bool, bool]
 WIDE: Narrow = (False, False)
 NARROW_DTYPE = np.dtype(np.uint16)
@@ -63,7 +63,7 @@ _SINGLE = np.dtype(np.float32)
 
 
 class CallPlan:
-    """A kernel with the plan of its memory: allocate, run, return."""
+    """A kernel with its memory plan: allocates, runs the kernel and returns the result."""
 
     __slots__ = ("channels_last", "dtype", "kernel", "narrow", "plan", "shape", "squeeze")
 
@@ -83,13 +83,13 @@ class CallPlan:
 
     @property
     def binds(self) -> bool:
-        """Whether the kernel's ``run`` takes ``later=True``."""
+        """Return whether the kernel's ``run`` accepts ``later=True``."""
         return isinstance(self.kernel, FloatCorrelation)
 
     def __call__(
         self, left: Array, right: Array, extra: tuple[Any, ...], **prepacked: memory.Block
     ) -> Array:
-        """Run the pass on two arrays; `extra` and `prepacked` are what else the kernel takes."""
+        """Run the pass on two arrays; pass `extra` and `prepacked` on to the kernel."""
         plan = self.plan
         # All memory is allocated before the BLAS limit and the threads: nothing there can fail.
         output = empty(self.shape, self.dtype, self.channels_last)
@@ -103,12 +103,12 @@ class CallPlan:
 
 
 class _TransposedPlan(CallPlan):
-    """The plan of a transposed convolution, whose bias, if any, is all of ``extra``."""
+    """Plan of a transposed convolution; ``extra`` holds its bias, or is empty."""
 
     def __call__(
         self, left: Array, right: Array, extra: tuple[Any, ...], **prepacked: memory.Block
     ) -> Array:
-        """Run the input gradient's kernel and add the bias, in the kernel if it can."""
+        """Run the input gradient's kernel and add the bias, in the kernel if supported."""
         if not extra:
             return super().__call__(left, right, extra)
         bias = checked_bias(extra[0], right.dtype, self.shape[1])
@@ -120,7 +120,7 @@ class _TransposedPlan(CallPlan):
 
 
 class Operand(NamedTuple):
-    """One of a pass's two arrays, as far as a plan depends on it."""
+    """Shape, strides and dtype of one of a pass's two arrays."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -129,7 +129,7 @@ class Operand(NamedTuple):
     def batched(
         self, rank: int, name: str = "input", function: str = "conv"
     ) -> tuple[bool, Operand]:
-        """Return (whether it was unbatched, the operand with a batch axis)."""
+        """Return (whether the batch axis was missing, the operand with a batch axis)."""
         if len(self.shape) == rank + 1:
             return True, Operand((1, *self.shape), (0, *self.strides), self.dtype)
         if len(self.shape) != rank + 2:
@@ -140,7 +140,7 @@ class Operand(NamedTuple):
         return False, self
 
 
-# The names of a pass's two arrays in errors.
+# Names of a pass's two arrays in error messages.
 _NAMES = {
     FORWARD: ("input", "weight"),
     INPUT_GRAD: ("grad_output", "weight"),
@@ -158,8 +158,8 @@ def run(
 ) -> Array:
     """Run a pass on two arrays.
 
-    parameters : stride, padding, dilation, groups, and the sizes of `ConvCall` where it has some
-    extra : what the kernel takes besides the arrays, such as a bias
+    parameters : stride, padding, dilation, groups, and the ``sizes`` of `ConvCall` for some passes
+    extra : further arguments of the kernel, such as a bias
     """
     if type(left) is not np.ndarray or type(right) is not np.ndarray:
         names = _NAMES[pass_name]
@@ -183,9 +183,9 @@ def run(
 def _run_bfloat16(
     pass_name: str, left: Array, right: Array, parameters: tuple[Any, ...], extra: tuple[Any, ...]
 ) -> Array:
-    """Run a pass on pixels of bfloat16: new ones are rounded once, a weight gradient is not.
+    """Run a pass on bfloat16 pixels; results other than weight gradients are rounded to bfloat16.
 
-    They stay so in memory where the kernel reads and writes it; weights are few.
+    Pixels stay bfloat16 in memory where the kernel supports it; weights are converted to float32.
     """
     dtype = left.dtype
     names = _NAMES[pass_name]
@@ -196,7 +196,7 @@ def _run_bfloat16(
     extra = tuple([astype(one, _SINGLE) if isinstance(one, np.ndarray) else one for one in extra])
     right = bits(right) if gradients or right.dtype == _SINGLE else astype(right, _SINGLE)
     left = bits(left)
-    # Factors that are bfloat16 are not rounded again.
+    # Factors that are bfloat16 already are not rounded again.
     with selected(precision="bf16"):
         arrays = left.shape, left.strides, left.dtype, right.shape, right.strides, right.dtype
         plan = plan_of(pass_name, (*arrays, current()), parameters, narrow=(True, True))
@@ -213,9 +213,9 @@ def _run_bfloat16(
 
 
 def _is_readable(array: Array) -> bool:
-    """Return whether kernels may read bfloat16 there: it has no gaps, or none between channels.
+    """Return whether kernels can read a bfloat16 array: dense, or channels contiguous with gaps.
 
-    The latter are gradients of channels that were joined by `cat`.
+    The latter are gradients of channels concatenated by `cat`.
     """
     if is_dense(array):
         return True
@@ -227,7 +227,7 @@ def _is_readable(array: Array) -> bool:
 def plan_of(
     pass_name: str, arrays: tuple[Any, ...], parameters: Sequence[Any], **options: Any
 ) -> CallPlan:
-    """Return the plan for parameters of any form, or raise what is wrong with them.
+    """Return the plan for parameters of any form; raise ValueError or TypeError if invalid.
 
     arrays : shape, strides and dtype of each array, and the selection
     options : ``narrow`` and ``prepacked`` of `ConvCall`
@@ -240,12 +240,12 @@ def plan_of(
 
 @functools.lru_cache(maxsize=_MAX_CACHED)
 def cached_plan(*fields: Any, **options: Any) -> CallPlan:
-    """Return the plan of the `ConvCall` of these fields, which are plain: 1.0 would pass for 1."""
+    """Return the cached plan of a `ConvCall` whose fields are plain ints (1.0 would equal 1)."""
     return ConvCall(*fields, **options).plan()
 
 
 class ConvCall(NamedTuple):
-    """All that the plan of one call of a pass depends on; hashable."""
+    """Everything that the plan of one call of a pass depends on; hashable."""
 
     pass_name: str  # FORWARD, INPUT_GRAD, WEIGHT_GRAD or TRANSPOSE
     left_shape: tuple[int, ...]
@@ -261,21 +261,21 @@ class ConvCall(NamedTuple):
     groups: int
     sizes: Spatial = ()  # the input's, the kernel's, or the output padding; none of FORWARD
     narrow: Narrow = WIDE
-    prepacked: bool = False  # whether the weights stay as they are
+    prepacked: bool = False  # whether the weights are constant and may be packed in advance
 
     def plan(self) -> CallPlan:
-        """Check the call and make its plan.
+        """Check the call and compute its plan.
 
         Raises
         ------
         TypeError, ValueError
-            Operands or parameters do not go together.
+            Operands or parameters do not match.
         """
         return _PLANNERS[self.pass_name](self, Operand(*self[1:4]), Operand(*self[4:7]))
 
     @property
     def steps(self) -> Steps:
-        """Stride, padding, dilation and groups."""
+        """Return stride, padding, dilation and groups."""
         return Steps(*self[8:12])
 
 
@@ -299,7 +299,7 @@ def _input_gradient(call: ConvCall, y: Operand, w: Operand) -> CallPlan:
 
 
 def _transpose(call: ConvCall, x: Operand, w: Operand) -> CallPlan:
-    """Plan the input gradient, and a bias."""
+    """Plan a transposed convolution: the input gradient and a bias."""
     squeeze, x = x.batched(weight_rank(w.shape), function="conv_transpose")
     stride, padding, dilation, groups = call.steps
     g = transposed_geometry(x.shape, w.shape, stride, padding, call.sizes, dilation, groups)
@@ -317,7 +317,7 @@ def _input_grad(
 
 
 def _weight_gradient(call: ConvCall, x: Operand, y: Operand) -> CallPlan:
-    """Plan a weight gradient, which is never bfloat16 in memory, though both arrays may be."""
+    """Plan a weight gradient; the result is float32 even where both arrays are bfloat16."""
     dtypes = [_SINGLE if call.narrow[0] else one.dtype for one in (x, y)]
     size = common_itemsize(("input", dtypes[0]), ("grad_output", dtypes[1]))
     if len(x.shape) != len(y.shape):
@@ -325,7 +325,7 @@ def _weight_gradient(call: ConvCall, x: Operand, y: Operand) -> CallPlan:
             "input and grad_output must have as many axes as each other, "
             f"got shapes {list(x.shape)} and {list(y.shape)}"
         )
-    # The kernel's length tells the rank where it is a sequence; an int leaves the input batched.
+    # The length of a kernel_size sequence gives the rank; an int means that input is batched.
     rank = len(call.sizes) if isinstance(call.sizes, tuple) else len(x.shape) - 2
     if not 1 <= rank <= 3:
         raise ValueError(
@@ -361,9 +361,9 @@ def _chosen(
     right: Operand,
     squeeze: bool = False,
 ) -> CallPlan:
-    """Choose the algorithm of a pass, whose result has the shape; channels_last as an operand.
+    """Return the plan of the best algorithm for a pass with a result of the given shape.
 
-    What shall be narrow is, as far as the algorithm can: the plan's ``narrow`` tells.
+    Stores in bfloat16 what the algorithm supports (``narrow`` of the plan says so).
     """
     last = any(is_channels_last(one.shape, one.strides) for one in (left, right))
     a, b = (layout(one.shape, one.strides, one.dtype.itemsize) for one in (left, right))

@@ -1,4 +1,4 @@
-"""Direct convolution, float32: what depthwise and grouped share, and which arrays they read.
+"""Struct fields and sizes shared by the direct float32 algorithms (depthwise and grouped).
 
 Field names are those of convcore_direct_axis and convcore_direct in engine/conv/arguments.h.
 """
@@ -17,12 +17,12 @@ from convcore.engine.geometry import Axis
 from convcore.engine.runtime import _isa
 from convcore.engine.runtime.layout import Layout
 
-# Kernels and strides with loops of their own.
+# (kernel, stride) pairs that have specialised loops.
 _SPECIALISED = ((3, 1), (3, 2), (5, 1), (5, 2), (7, 1))
 
 
 def cannot_read(problem: Problem) -> str | None:
-    """Return why the direct kernels cannot do a problem, whatever its channels and weights."""
+    """Return why direct kernels cannot read a problem's arrays, or None; ignores channels."""
     g = problem.geometry
     if problem.dtype.char != "f":
         return "not float32"
@@ -43,7 +43,7 @@ def cannot_read(problem: Problem) -> str | None:
 
 
 def is_dense(array: Layout, dense: Layout) -> bool:
-    """Return whether an array lies in memory like a dense one of its shape."""
+    """Return whether an array has the same strides as a dense array of its shape."""
     return all(
         size == 1 or stride == wanted
         for size, stride, wanted in zip(array.shape, array.strides, dense.strides, strict=True)
@@ -57,7 +57,7 @@ def direct_fields(problem: Problem, rotate: bool, rows: int) -> Fields:
     depth, row, column = three(g.axes)
     channels = g.c_out if transposed else g.c_in
     axes = [_gradient_axis(a, rotate) if transposed else _axis(a) for a in (depth, row, column)]
-    # A weight gradient adds up one tap of the depth at a time.
+    # A weight gradient accumulates one depth tap at a time.
     flat = problem.pass_name == WEIGHT_GRAD or _is_flat(depth, transposed)
     return {
         "depth": axes[0],
@@ -76,13 +76,13 @@ def direct_fields(problem: Problem, rotate: bool, rows: int) -> Fields:
 
 
 def _is_flat(depth: Axis, transposed: bool) -> bool:
-    """Return whether each slice of outputs sees just one slice of inputs."""
+    """Return whether each output slice reads exactly one input slice."""
     padded = depth.before or depth.after
     return depth.kernel == 1 and not padded and not (transposed and depth.stride > 1)
 
 
 def _specialisation(row: Axis, column: Axis, transposed: bool) -> int:
-    """Return the number of the loops made for this kernel, or 0."""
+    """Return the number of the specialised loops for a kernel, or 0."""
     kernel, stride = row.kernel, row.stride
     if (column.kernel, column.stride) != (kernel, stride) or (kernel, stride) not in _SPECIALISED:
         return 0
@@ -95,13 +95,13 @@ def _specialisation(row: Axis, column: Axis, transposed: bool) -> int:
 
 
 def _axis(axis: Axis) -> Fields:
-    """Return the fields of a forward pass's axis."""
+    """Return the fields of an axis of a forward pass."""
     phase = (-axis.before, 0, axis.kernel)
     return _filled(axis.size, axis.out, axis.stride, [phase], axis.dilation, 1)
 
 
 def _gradient_axis(axis: Axis, rotate: bool) -> Fields:
-    """Return the fields of an input gradient's axis: a phase for each remainder of the stride."""
+    """Return the fields of an axis of an input gradient: one phase per remainder of the stride."""
     found = axis_phases(axis)
     phases = [(p.first, axis.kernel - 1 - p.tap if rotate else p.tap, p.taps) for p in found]
     phases += [(0, 0, 0)] * (axis.stride - len(found))
@@ -112,7 +112,7 @@ def _gradient_axis(axis: Axis, rotate: bool) -> Fields:
 def _filled(
     size: int, out: int, stride: int, phases: list[tuple[int, int, int]], step: int, tap_step: int
 ) -> Fields:
-    """Return the fields of an axis from the first offset, first tap and taps of each phase."""
+    """Return an axis's fields from the (first offset, first tap, taps) of each phase."""
     ends = [(first, first + (taps - 1) * step) for first, _, taps in phases if taps] or [(0, 0)]
     low = min(first for first, _ in ends)
     rest = [0] * (PHASES - len(phases))
@@ -133,33 +133,33 @@ def _filled(
 
 
 def segment_floats(column: Fields) -> int:
-    """Return the floats of one row of one channel: plane_shape's pitch, in halo_tile.h."""
+    """Return the floats of a row of a channel: plane_shape's pitch in halo_tile.h."""
     lanes = _isa.lanes()
     seen = -(-places(column, phase_rows(column)) // column["stride"])
     return column["stride"] * up(seen + lanes, lanes)
 
 
 def phase_rows(fields: Fields) -> int:
-    """Return the outputs of the longest phase of an axis."""
+    """Return the number of outputs of an axis's longest phase."""
     return -(-fields["out"] // fields["phases"])
 
 
 def halo_slices(problem: Problem, fields: Fields) -> int:
-    """Return the most slices of a halo tile: those that a slice of outputs sees."""
+    """Return the maximum number of slices of a halo tile: those read by one output slice."""
     if problem.pass_name == WEIGHT_GRAD:
         return 1
     return max(end - start for start, end in itertools.pairwise(fields["depth"]["begin"]))
 
 
 def places(axis: Fields, outputs: int) -> int:
-    """Return the inputs that so many outputs of each phase see, with those between them."""
+    """Return the length of the input range read by `outputs` outputs of each phase."""
     return (outputs - 1) * axis["stride"] + axis["span"]
 
 
 def plane_floats(fields: Fields, slices: int, rows: int) -> int:
-    """Return the floats of the halo tiles of one channel for `rows` rows of each phase.
+    """Return the floats of one channel's halo tiles for `rows` output rows of each phase.
 
-    They are `fill_plane`'s halo tile and the lines that `merge_line` interleaves: halo_tile.h.
+    Includes `fill_plane`'s halo tile and the lines that `merge_line` interleaves (halo_tile.h).
     """
     lanes, row, column = _isa.lanes(), fields["row"], fields["column"]
     columns = phase_rows(column)
@@ -168,7 +168,7 @@ def plane_floats(fields: Fields, slices: int, rows: int) -> int:
 
 
 def channel_floats(fields: Fields, slices: int, rows: int, width: int) -> int:
-    """Return the floats of a halo tile of `width` channels side by side."""
+    """Return the floats of a halo tile of `width` contiguous channels."""
     column = fields["column"]
     line = places(column, phase_rows(column)) * width
     return slices * places(fields["row"], rows) * line + _isa.lanes()

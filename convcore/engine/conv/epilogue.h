@@ -1,11 +1,11 @@
-/* What is done to a finished vector of outputs before it is stored. */
+/* Epilogue: bias and activation applied to a vector of outputs before it is stored. */
 #ifndef CONVCORE_EPILOGUE_H
 #define CONVCORE_EPILOGUE_H
 
 #include "arguments.h"
 #include "runtime/vec.h"
 
-/* Lanes of `a` where `chosen`, a comparison's result, holds, and of `b` elsewhere. */
+/* Lanes of `a` where `chosen` (the result of a comparison) is true, of `b` elsewhere. */
 #if LANES > 1
 #define PICK(chosen, a, b) \
     (vec)(((lane_numbers)(a) & (chosen)) | ((lane_numbers)(b) & ~(chosen)))
@@ -13,7 +13,7 @@
 #define PICK(chosen, a, b) ((chosen) ? (a) : (b))
 #endif
 
-/* The activation of y; a NaN passes through, for no comparison with it holds. */
+/* The activation of y; NaN passes through, because every comparison with NaN is false. */
 INLINE vec activated(vec y, const convcore_epilogue *e)
 {
     if (e->kind == CONVCORE_CLAMP) {

@@ -1,7 +1,7 @@
-"""The epilogue of a convolution: activations that its kernels apply while outputs are in cache.
+"""Epilogue of a convolution: activations that kernels apply while outputs are in cache.
 
-There are two formulas: a clamp to [low, high] (ReLU, ReLU6) and a slope for what is negative
-(LeakyReLU).  A NaN stays a NaN in both.
+Two formulas: a clamp to [low, high] (ReLU, ReLU6) and a slope for negative values (LeakyReLU).
+NaN stays NaN in both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 Activation = str | tuple[str, float] | None
 
-# As in engine/conv/arguments.h.
+# Values of the enum in engine/conv/arguments.h.
 CLAMP, LEAKY = 1, 2
 
 _ALLOWED = "None, 'relu', 'relu6' or ('leaky_relu', slope)"
@@ -23,12 +23,12 @@ _ALLOWED = "None, 'relu', 'relu6' or ('leaky_relu', slope)"
 def activation_parameters(
     activation: Activation, dtype: np.dtype[Any]
 ) -> tuple[int, float, float, float] | tuple[()]:
-    """Return (kind, low, high, slope) as kernels take them, or nothing for no activation.
+    """Return (kind, low, high, slope) of an activation as kernels take them; () for None.
 
     Raises
     ------
     TypeError, ValueError
-        No activation of those above, or one of complex numbers.
+        activation is not one of the above, or dtype is complex.
     """
     if activation is None:
         return ()

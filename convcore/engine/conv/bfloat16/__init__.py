@@ -1,1 +1,1 @@
-"""Products in bfloat16 with float32 sums: bfloat16.c multiplies, indirect/ has the kernels."""
+"""bfloat16 products with float32 sums: microkernels (bfloat16.c), run by indirect/'s kernels."""

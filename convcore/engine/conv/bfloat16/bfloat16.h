@@ -1,4 +1,4 @@
-/* The microkernels of products in bfloat16: see bfloat16.c. */
+/* Microkernels for bfloat16 products with float32 sums: see bfloat16.c. */
 #ifndef CONVCORE_BFLOAT16_H
 #define CONVCORE_BFLOAT16_H
 

@@ -1,12 +1,12 @@
-"""Convolution of float32 arrays by products in bfloat16 with float32 sums: opt-in.
+"""Convolution of float32 arrays with bfloat16 products and float32 sums (opt-in).
 
-Both factors of each product are rounded to bfloat16 while pixels and weights are packed; products
-are exact and sums are float32's, so a result is off by some 2**-8 of the largest terms.  The way is
-that of indirect/plan.py.  The order of the additions is fixed by the shapes (bfloat16.c): the bits
-are the same on all instruction sets.  Where no instruction multiplies pairs, float32's
-does the same products, and nothing is gained.
+Both factors of each product are rounded to bfloat16 while pixels and weights are packed.  Products
+are exact and sums are float32, so the error is about 2**-8 of the largest terms.  Pixels are read
+as in indirect/plan.py.  The order of the additions is fixed by the shapes (bfloat16.c): the bits
+are the same on all instruction sets.  Without an instruction that multiplies bfloat16 pairs, the
+same products are computed in float32, which is no faster than float32 convolution.
 
-It is taken where ``fp32_precision`` is "bf16" (`convcore.backends.conv`), or where it is forced.
+Chosen where ``fp32_precision`` is "bf16" (`convcore.backends.conv`), or where it is forced.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from convcore.engine.conv.winograd.plan import WINOGRAD
 from convcore.engine.runtime import _isa
 
 _NAME = "bfloat16"
-# A block of terms is filled up with zeros: with fewer channels than this they are too many of its
-# multiply-adds to gain anything, and with fewer than LEAST_SUMMED of packed weights' memory.
-# To try others, where the processor's instruction is taken: benchmarks/sweep.py --precision bf16
+# Blocks of terms are padded with zeros.  With fewer channels than this the padding costs more than
+# bfloat16 gains, and with fewer than LEAST_SUMMED the packed weights need too much memory.
+# Try other values on a CPU with the instruction: benchmarks/sweep.py --precision bf16
 # --constant bfloat16.FEWEST_CHANNELS --values 8,48 --layer 8,24,56,56,144,1,1,0,1,1
 FEWEST_CHANNELS = 24
-# Winograd's method makes so few channels more slowly, half a panel, where they lie side by side: to
-# 32 of them pairs took 0.83 to 0.85 of its time, but 1.04 to 1.14 in the other memory format (one
+# Winograd is slower for this few output channels (half a panel) in channels_last: with 32 of them
+# bfloat16 pairs took 0.83 to 0.85 of its time, but 1.04 to 1.14 in the other memory format (one
 # thread of an AMD EPYC, Zen 5).  To try: benchmarks/sweep.py --precision bf16 --threads 1
 # --constant bfloat16.FEW_OUTPUTS --values 0 --layer 2,32,256,256,32,3,1,1
 FEW_OUTPUTS = 32

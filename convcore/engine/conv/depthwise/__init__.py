@@ -1,1 +1,1 @@
-"""Depthwise convolutions: each channel has a kernel of its own."""
+"""Depthwise convolutions: one input channel per group."""

@@ -1,4 +1,4 @@
-"""Convolutions in which every channel has a kernel of its own, channels side by side."""
+"""Depthwise convolution of contiguous channels (channels_last)."""
 
 from convcore.engine.conv.im2col._im2col cimport Window
 from convcore.engine.runtime._types cimport number

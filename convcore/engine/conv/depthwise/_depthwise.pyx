@@ -1,7 +1,7 @@
-"""Depthwise convolution without im2col: one input and one output channel a group.
+"""Depthwise convolution without im2col: one input and one output channel per group.
 
-A gemm would have one row and one column here.  Where the channels lie side by side (channels_last)
-they are the loop that vectorises: out[q, c] = sum over t of x[under tap t of q, c] * w[t, c].  The
+A gemm would have one row and one column here.  Where the channels are contiguous (channels_last)
+the channel loop is vectorised: out[q, c] = sum over t of x[under tap t of q, c] * w[t, c].  The
 weight gradient, gw[c, t] = sum over q of gy[q, c] * x[under tap t of q, c], takes either format.
 """
 
@@ -18,21 +18,21 @@ use_team()
 
 cdef enum:
     LANES = 16       # channels whose sums stay in registers
-    TAPS = 64        # the most that a kernel may have here
+    TAPS = 64        # maximum number of taps of a kernel
     PIECE = 64       # pixels added one after another before their sum joins the total
 
-# What plan.py has to keep to.
+# Limits for plan.py.
 MOST_TAPS = TAPS
 WIDTH = LANES
 
-# A tap that falls on the input: where it reads, and which tap it is.
+# A tap inside the input: the offset where it reads, and its index.
 cdef struct Hit:
     Py_ssize_t offset
     Py_ssize_t tap
 
 
 cdef inline Py_ssize_t find_hits(const Window *v, Place at, Hit *hits) noexcept nogil:
-    """List the taps of one pixel that do not fall into the padding; return how many."""
+    """List the taps of one pixel that are not in the padding; return their number."""
     cdef Py_ssize_t td, th, tw, d, h, w, tap = 0, found = 0, line
     for td in range(v.line[0].taps):
         d = source(&v.line[0], at.d, td)
@@ -55,7 +55,7 @@ cdef inline void multiply_lanes(
     const number *x, const number *w, Py_ssize_t ldw, const Hit *hits, Py_ssize_t n_hits,
     number *out,
 ) noexcept nogil:
-    """out[c] += sum over hits of x[c] * w[tap, c], for LANES channels."""
+    """Compute out[c] += sum over hits of x[c] * w[tap, c], for LANES channels."""
     cdef number[LANES] sums
     cdef Py_ssize_t i, c
     cdef const number *a
@@ -77,7 +77,7 @@ cdef void multiply_channels(
 ) noexcept nogil:
     """out[q - q0, c - c0] = sum over t of x[under tap t of q, c] * w[t, c] for c in [c0, c1).
 
-    x: channels 1 element apart.  w: (taps, channels).  out: rows ld elements apart.
+    x: channels contiguous.  w: (taps, channels).  out: rows `ld` elements apart.
     nogil, no allocation, no threads.
     """
     cdef Hit[TAPS] hits
@@ -101,11 +101,11 @@ cdef void multiply_channels(
 # ---- the weight gradient ----
 
 cdef struct Job:
-    Window x                     # how an output pixel looks at the input
-    Window gy                    # and at its own gradient: one tap, no pads
+    Window x                     # the inputs that an output pixel reads
+    Window gy                    # its gradient, as one tap without pads
     Py_ssize_t n
     Py_ssize_t channels
-    Py_ssize_t partials          # chunks of pixels that are summed apart
+    Py_ssize_t partials          # chunks of pixels, each with its own partial gradient
     Py_ssize_t items
 
 
@@ -144,7 +144,7 @@ cdef void add_pixels(
 cdef void weight_item(
     const Job *job, Py_ssize_t item, const number *x, const number *gy, number *partials
 ) noexcept nogil:
-    """One chunk of pixels for LANES channels, into partials[run, c, t]."""
+    """Sum one chunk of pixels for LANES channels into partials[run, c, t]."""
     cdef Py_ssize_t run = item % job.partials, c0 = item // job.partials * LANES
     cdef Py_ssize_t width = min(LANES, job.channels - c0), taps = job.x.taps
     cdef Py_ssize_t pixels = job.n * job.x.pixels, c, t
@@ -165,7 +165,7 @@ cdef void weight_gradient(
     const Job *job, const number *x, const void *grad, void *out, void *workspace,
     const AnyEpilogue *epilogue, int threads,
 ) noexcept nogil:
-    """All items, then the sum of the partial gradients."""
+    """Run all items, then sum the partial gradients."""
     cdef const number *gy = <const number *>grad
     cdef number *gw = <number *>out
     cdef number *sums = <number *>workspace
@@ -179,7 +179,7 @@ cdef void weight_gradient(
 
 
 cdef class DepthwiseWeight(AnyKernel):
-    """The weight gradient of plan.py for any dtype and strides; gw is contiguous (C, taps)."""
+    """Weight gradient of any dtype and strides, planned in plan.py; gw is contiguous (C, taps)."""
 
     cdef Job job
 

@@ -2,8 +2,8 @@
 
     y[n, c, q] = sum over t of x[n, c, under tap t of q] * w[c, t]
 
-A unit is a channel, or, in channels_last, a block of as many channels as a vector has lanes; the
-last block ends with the channels, and may begin within the one before it.
+A unit is one channel, or, in channels_last, a block of as many channels as a vector has lanes; the
+last block ends at the last channel and may overlap the block before it.
 """
 
 from cython.parallel cimport prange, threadid
@@ -16,7 +16,7 @@ from convcore.engine.runtime._vectors cimport add, copy, zero
 
 use_team()
 
-# What engine/conv/direct.py has to keep to.
+# Limits for engine/conv/direct.py.
 KERNEL = MAX_TAPS
 PHASES = MAX_PHASES
 
@@ -34,7 +34,7 @@ cdef struct Job:
 
 
 cdef inline Py_ssize_t first_channel(const Job *job, Py_ssize_t unit) noexcept nogil:
-    """The channel with which a unit begins."""
+    """Return the first channel of a unit."""
     cdef Py_ssize_t lanes = microkernels().lanes
     if not job.direct.channels_last:
         return unit
@@ -44,7 +44,7 @@ cdef inline Py_ssize_t first_channel(const Job *job, Py_ssize_t unit) noexcept n
 cdef void pack_unit(
     const Job *job, bint rotate, Py_ssize_t unit, const float *w, float *packed
 ) noexcept nogil:
-    """packed[unit, t, lane] = w[the lane's channel, t], or the last tap first; 0 for no channel."""
+    """Compute packed[unit, t, lane] = w[channel, t], last tap first if `rotate`; pad with zeros."""
     cdef Py_ssize_t lanes = microkernels().lanes, c = first_channel(job, unit), t, tap
     cdef Py_ssize_t taps = job.direct.taps, count = min(lanes, job.direct.channels - c)
     packed += unit * taps * lanes
@@ -58,8 +58,8 @@ cdef void correlate_item(
     const Job *job, Py_ssize_t item, const float *x, const float *w, float *y,
     const Epilogue *epilogue, float *scratch,
 ) noexcept nogil:
-    """Some rows of some channels of one slice."""
-    # Neighbouring slices see the same inputs: items that follow each other find them in the cache.
+    """Compute a range of output rows of a range of channels of one slice."""
+    # Neighbouring slices read the same inputs: consecutive items find them in the cache.
     cdef Py_ssize_t slices = job.direct.depth.out, rest = item // slices
     cdef Py_ssize_t c = rest % job.unit_blocks * job.unit_block, j
     rest //= job.unit_blocks
@@ -72,9 +72,9 @@ cdef void correlate_item(
 
 
 cdef class DepthwiseCorrelation(FloatCorrelation):
-    """The forward pass or the input gradient of plan.py.
+    """Forward pass or input gradient, planned in plan.py.
 
-    rotate: whether the tap numbers of a channels_last job are those of the kernel turned by half.
+    rotate: whether the taps of a channels_last job are numbered in reverse (rotated kernel).
     """
 
     cdef Job job
@@ -85,7 +85,7 @@ cdef class DepthwiseCorrelation(FloatCorrelation):
         self.rotate = rotate
 
     cdef void pack_weights(self, const float *w, float *prepacked) noexcept:
-        """Write the weights of a channels_last job in vectors."""
+        """Pack the weights of a channels_last job into vectors."""
         cdef Py_ssize_t i
         for i in range(self.job.units):
             pack_unit(&self.job, self.rotate, i, w, prepacked)
@@ -94,7 +94,7 @@ cdef class DepthwiseCorrelation(FloatCorrelation):
         self, const float *x, const float *w, const float *prepacked, float *y, float *workspace,
         const Epilogue *epilogue, int threads,
     ) noexcept nogil:
-        """Pack the weights if need be, then do every item."""
+        """Pack the weights if they are not prepacked, then run every item."""
         cdef const Job *job = &self.job
         cdef bint rotate = self.rotate
         cdef bint packs = job.direct.channels_last and prepacked == NULL
@@ -115,7 +115,7 @@ cdef class DepthwiseCorrelation(FloatCorrelation):
 cdef struct GradJob:
     Job job
     Py_ssize_t slices
-    Py_ssize_t partials          # chunks of pieces (rows of slices) that are summed apart
+    Py_ssize_t partials          # chunks of row blocks, each with its own partial gradient
     Py_ssize_t sums              # floats of the sums of one item, which come first in the scratch
 
 
@@ -134,9 +134,9 @@ cdef void gradient_item(
     const GradJob *grad, Py_ssize_t item, const float *x, const float *gy, float *partials,
     float *scratch,
 ) noexcept nogil:
-    """One chunk of pieces for some units, into partials[partial].
+    """Sum one chunk of row blocks for a range of units into partials[partial].
 
-    A piece is summed by itself and then added to the total: the error of a long sum stays small.
+    Each block is summed separately, then added to the total: this bounds the rounding error.
     """
     cdef const Job *job = &grad.job
     cdef Py_ssize_t partial = item % grad.partials, i, j
@@ -166,7 +166,7 @@ cdef void gradient_item(
 
 
 cdef class DepthwiseGradient(FloatWeightGradient):
-    """The weight gradient of plan.py."""
+    """Weight gradient, planned in plan.py."""
 
     cdef GradJob job
 

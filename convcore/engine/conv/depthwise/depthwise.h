@@ -1,4 +1,4 @@
-/* The microkernels of depthwise convolutions: see depthwise.c. */
+/* Microkernels of depthwise convolutions: see depthwise.c. */
 #ifndef CONVCORE_DEPTHWISE_H
 #define CONVCORE_DEPTHWISE_H
 

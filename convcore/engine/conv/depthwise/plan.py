@@ -1,8 +1,8 @@
-"""Depthwise convolution: one channel a group, multiplied without a gemm.
+"""Plan depthwise convolutions: one channel per group, multiplied without a gemm.
 
-float32 arrays that are dense in the result's memory format go to microkernels, which read them in
-their own order, once (_depthwise_float.pyx); others have a general kernel where their channels lie
-side by side (_depthwise.pyx).
+float32 arrays that are dense in the result's memory format are read by microkernels, once and in
+memory order (_depthwise_float.pyx).  Other arrays with contiguous channels use a general kernel
+(_depthwise.pyx).
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from convcore.engine.runtime.layout import dense
 _NAME = "depthwise"
 _REASON = "one channel a group: multiplied channel by channel, without a gemm"
 
-# Outputs of one item: some 5 us of work.
+# Outputs of one item: about 5 us of work.
 OUTPUTS = 32 << 10
 # Channels of one item in channels_last: whole rows of most nets, whose weights stay in L1.
 CHANNELS = 256
-# Rows of a halo tile: a multiple of those that the microkernels make at a time, four or seven.
+# Rows of a halo tile: a multiple of the rows that the microkernels compute at a time (4 or 7).
 HALO_ROWS = 28
-# Multiply-adds that a tap takes as long as: its operands come from memory, used once.  With 4 the
-# NCHW weight gradients of 200,000 taps take 1.3 to 1.7 times as long, all else within 5 % mostly:
+# Multiply-adds that take as long as one tap (its operands come from memory, used once).  With 4 the
+# NCHW weight gradients of 200,000 taps take 1.3 to 1.7 times as long, most others within 5 %:
 # benchmarks/sweep.py --busy --all --threads 2 --constant depthwise.TAP_WORK --values 4,16
 # --layer 1,128,14,14,128,3,1,1,1,128 --layer 1,32,28,28,32,3,1,1,1,32
 TAP_WORK = 8
-# Floats of a halo tile, which should stay in L1; and the most there may be.
+# Floats of a halo tile that should stay in L1; and the maximum.
 HALO_FLOATS = 8 << 10
 MOST_HALO_FLOATS = 1 << 20
-# Pixels whose products are added one after another before their sum joins a total.
+# Pixels whose products are added one after another before their sum is added to a total.
 PIECE = 512
 # Floats of the sums of one item of the weight gradient.
 SUMS = 8 << 10
@@ -93,13 +93,13 @@ def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
 
 
 class _Cut:
-    """How a problem is cut into items: rows of units, which are channels or vectors of them."""
+    """Work items of a problem: ranges of rows of units (channels, or vectors of channels)."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.geometry = problem, problem.geometry
         g = problem.geometry
         self.last = problem.channels_last
-        # Packed weights are turned by half for the input gradient, so that all taps run forwards.
+        # The input gradient packs rotated weights, so that all taps run forwards.
         self.rotate = self.last and problem.pass_name == INPUT_GRAD
         self.fields = direct_fields(problem, self.rotate, HALO_ROWS)
         self.lanes = _isa.lanes()
@@ -117,14 +117,14 @@ class _Cut:
             self._set_band()
 
     def _in_place(self, pass_name: str) -> bool:
-        """Return whether the microkernels read the pixels where they are: depthwise_nhwc.h."""
+        """Return whether microkernels read the pixels in place (depthwise_nhwc.h)."""
         specialisation = self.fields["specialisation"]
         if not self.last or self.geometry.c_in < self.lanes:
             return False
         return specialisation != 0 and not (specialisation == 71 and pass_name == WEIGHT_GRAD)
 
     def _set_band(self) -> None:
-        """Choose the rows of a halo tile, and its channels in channels_last, that stay in L1."""
+        """Choose the rows and channels_last channels of a halo tile that fits in L1."""
         rows = min(HALO_ROWS, self.rows)
         while self.last and self.unit_block > 1 and self._floats(4) > HALO_FLOATS:
             self.unit_block = -(-self.unit_block // 2)
@@ -141,7 +141,7 @@ class _Cut:
         return plane_floats(self.fields, self.halo_slices, rows)
 
     def plan(self, unit_block: int, row_block: int, items: int, scratch: int) -> PassPlan:
-        """Return the plan of items of so many units and rows."""
+        """Return the plan of items of `unit_block` units and `row_block` rows."""
         g, row = self.geometry, self.fields["row"]
         return PassPlan(
             algorithm=_NAME,
@@ -157,7 +157,7 @@ class _Cut:
         )
 
     def job(self, plan: PassPlan, unit_block: int, row_block: int) -> Fields:
-        """Return the fields of a Job."""
+        """Return the fields of the kernel's struct Job."""
         return self.problem.job(plan) | {
             "direct": self.fields,
             "units": self.units,
@@ -176,7 +176,7 @@ def _float_correlation(problem: Problem) -> tuple[DepthwiseCorrelation, PassPlan
         unit_block = cut.unit_block
         rows = max(4, OUTPUTS // (cut.row_outputs * unit_block) // 4 * 4)
         if cut.slices == 1 and unit_block == cut.units:
-            # Items are pieces of one image alone: equal ones, so that threads end together.
+            # Items are parts of a single image: make them equal, so that threads end together.
             rows = up(share(cut.rows, rows), 4)
     else:
         plane = cut.row_outputs * cut.rows

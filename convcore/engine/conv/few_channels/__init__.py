@@ -1,1 +1,1 @@
-"""Convolutions of few input channels, as a net's first layer: tiles over packed input."""
+"""Convolutions of few input channels, such as a net's first layer: tiles over packed input."""

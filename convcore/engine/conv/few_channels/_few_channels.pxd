@@ -1,20 +1,20 @@
 """Tiles of convolutions of few input channels, and the halo tiles of input that they read.
 
-A tile is a run of rows and columns of output pixels of one image and depth.  Its halo tile (halo
-for short) is the input that it reads, with the padding's zeros, in rows of `row_size` floats:
+A tile is a range of rows and columns of output pixels of one image and depth.  Its halo tile (halo
+for short) is the input that it reads, with zero padding, in rows of `row_size` floats:
 
     by phases    (channel, tap of depth, row, phase, column): phase p of a row holds every
                  stride-th element from the p-th on, and the pixels of a tile stand side by side
-    interleaved  (tap of depth, row, column, channel), as channels_last memory has it
+    interleaved  (tap of depth, row, column, channel), the channels_last order
 """
 
 from convcore.engine.conv.im2col._im2col cimport Window
 from convcore.engine.runtime._isa cimport Tile
 
 cdef struct HaloTiling:
-    Window window            # how output pixels look at the input, and its strides
+    Window window            # the inputs that output pixels read, and the input's strides
     bint interleaved
-    Py_ssize_t c             # channels, in and out
+    Py_ssize_t c             # input and output channels
     Py_ssize_t o
     Py_ssize_t terms         # taps * c
     Py_ssize_t rows          # of a tile, of outputs; of inputs for the input gradient
@@ -29,7 +29,7 @@ cdef struct HaloTiling:
     Py_ssize_t scratch
     Py_ssize_t shared        # floats before the threads' scratch
 
-# Where a tile stands: its image, and its first and one past its last index on each axis.
+# Coordinates of a tile: its image, depth, and [begin, end) rows and columns.
 cdef struct TileCoords:
     Py_ssize_t n
     Py_ssize_t d
@@ -40,7 +40,7 @@ cdef struct TileCoords:
 cdef inline TileCoords tile_coords(
     const HaloTiling *t, Py_ssize_t item, Py_ssize_t rows, Py_ssize_t columns
 ) noexcept nogil:
-    """Place of an item on axes of `rows` and `columns` in all."""
+    """Return the coordinates of an item's tile; `rows` and `columns` are the sizes of the axes."""
     cdef TileCoords at
     at.columns[0] = item % t.tiles[2] * t.columns
     at.columns[1] = min(at.columns[0] + t.columns, columns)
@@ -53,18 +53,18 @@ cdef inline TileCoords tile_coords(
     return at
 
 
-# Numbers of each term of the sum, in memory that its owner frees.
+# Tables over the terms of the sum, in memory owned by the object.
 cdef class Terms:
-    cdef Py_ssize_t *offset      # where it reads in the halo, from its pixel's place
-    cdef Py_ssize_t *row         # the row of the halo that it reads, from its pixel's
-    cdef Py_ssize_t *weight      # where its weight stands, from its output channel's first
+    cdef Py_ssize_t *offset      # offset in the halo from the pixel's position
+    cdef Py_ssize_t *row         # row of the halo, relative to the pixel's
+    cdef Py_ssize_t *weight      # offset of its weight from the output channel's first
 
 
 cdef inline Tile tile_of(
     const HaloTiling *t, Py_ssize_t terms, const Py_ssize_t *offset, Py_ssize_t rows,
     Py_ssize_t columns
 ) noexcept nogil:
-    """Describe a tile of so many outputs to the microkernels."""
+    """Return the description of a tile of rows x columns outputs for the microkernels."""
     return Tile(
         terms, offset, t.window.line[1].stride * t.row_size,
         t.window.line[2].stride * t.c if t.interleaved else 1, rows, columns, False,

@@ -2,9 +2,9 @@
 
     y[n, o, q] = sum over terms l (a channel and a tap) of w[o, l] * halo[place of q + offset of l]
 
-The halo tile ("halo") is read in place by broadcast weights and vectors of pixels (contiguous y),
-or by broadcast inputs and vectors of output channels (channels_last y): no matrix of patches is
-made.
+The halo tile ("halo") is read in place: by broadcast weights and vectors of pixels (contiguous y),
+or by broadcast inputs and vectors of output channels (channels_last y).  No matrix of patches is
+created.
 """
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
@@ -20,7 +20,7 @@ use_team()
 
 
 def microkernel_sizes():
-    """Return the sizes, in floats, that the microkernels in use work by."""
+    """Return the block sizes, in floats, of the microkernels in use."""
     return {
         "lanes": microkernels().lanes,
         "wide": microkernels().few.wide,
@@ -29,7 +29,7 @@ def microkernel_sizes():
 
 
 cdef class Terms:
-    """Three tables over the terms of the sum, each a list of as many ints."""
+    """Tables of offset, halo row and weight offset over the terms of the sum."""
 
     def __cinit__(self, offset, row, weight):
         cdef Py_ssize_t i, n = len(offset)
@@ -50,7 +50,7 @@ cdef class Terms:
 cdef void pack_phases(
     const HaloTiling *t, const float *x, Py_ssize_t row, Py_ssize_t column, float *out
 ) noexcept nogil:
-    """Pack one row of all channels by phases; NULL for x is a row of zeros."""
+    """Pack one row of all channels by phases; if x is NULL, write zeros."""
     cdef const Window *v = &t.window
     cdef Py_ssize_t c
     out += row * t.row_size
@@ -68,7 +68,7 @@ cdef void pack_phases(
 cdef void pack_interleaved(
     const HaloTiling *t, const float *x, Py_ssize_t row, Py_ssize_t column, float *out
 ) noexcept nogil:
-    """Pack one row, its channels side by side; NULL for x is a row of zeros."""
+    """Pack one row with interleaved channels; if x is NULL, write zeros."""
     cdef const Window *v = &t.window
     cdef Py_ssize_t columns = t.row_size // t.c, c
     cdef Py_ssize_t begin = min(max(-column, 0), columns)
@@ -92,7 +92,7 @@ cdef void pack_interleaved(
 cdef void pack_halo(
     const HaloTiling *t, const TileCoords *at, const float *x, float *halo
 ) noexcept nogil:
-    """Copy the input that a tile of output pixels looks at, and the zeros around it."""
+    """Copy the input that a tile of output pixels reads, including zero padding."""
     cdef const Window *v = &t.window
     cdef Py_ssize_t td, b, d, h
     cdef Py_ssize_t first = source(&v.line[1], at.rows[0], 0)
@@ -118,8 +118,8 @@ cdef void pack_halo(
 
 cdef struct Job:
     HaloTiling tiling
-    bint stream              # y is best stored past the caches, if it is aligned
-    bint narrow_y            # y is bfloat16: a tile is made in the scratch, after the halo
+    bint stream              # y is best stored past the caches (streaming stores), if it is aligned
+    bint narrow_y            # y is bfloat16: a tile is computed in the scratch, after the halo
     Py_ssize_t w_o           # stride of the weights' output channels
     Py_ssize_t y_n           # strides of y
     Py_ssize_t y_d
@@ -132,7 +132,7 @@ cdef void pack_group(
     const Job *job, const Py_ssize_t *weight, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t width,
     const float *w, float *packed,
 ) noexcept nogil:
-    """Copy the weights of output channels [begin, end) to (terms, width), filled up with zeros."""
+    """Copy the weights of output channels [begin, end) to (terms, width), padded with zeros."""
     cdef Py_ssize_t term
     packed += begin * job.tiling.terms
     w += begin * job.w_o
@@ -145,7 +145,7 @@ cdef void pack_group(
 cdef void pack(
     const Job *job, const Py_ssize_t *weight, const float *w, float *packed
 ) noexcept nogil:
-    """Copy the weights into the groups that the microkernels read."""
+    """Pack the weights into the groups that the microkernels read."""
     cdef Py_ssize_t begin = 0, end, groups, o = job.tiling.o, width
     while begin < o:
         if job.tiling.interleaved:
@@ -166,7 +166,7 @@ cdef void narrow_tile(
     const Job *job, const Tile *tile, const float *halo, const float *w,
     const Epilogue *epilogue, float *made, float *y,
 ) noexcept nogil:
-    """Make a tile in float32, and round it to its place in y."""
+    """Compute a tile in float32 and round it to bfloat16 into y."""
     cdef Py_ssize_t o = job.tiling.o, row = tile.columns * o, i
     microkernels().few.forward_nhwc(tile, halo, w, o, epilogue, made, row, o)
     for i in range(tile.rows):
@@ -179,7 +179,7 @@ cdef void forward_item(
     const Job *job, const Py_ssize_t *offset, Py_ssize_t item, const float *x, const float *w,
     const Epilogue *epilogue, float *y, float *scratch, bint stream,
 ) noexcept nogil:
-    """Pack one tile's halo, and make all its outputs."""
+    """Pack one tile's halo and compute all its outputs."""
     cdef const HaloTiling *t = &job.tiling
     cdef TileCoords at = tile_coords(t, item, t.window.line[1].count, t.window.line[2].count)
     cdef Tile tile = tile_of(
@@ -205,7 +205,7 @@ cdef void forward_item(
 
 
 cdef class FewChannels(FloatCorrelation):
-    """The forward pass of plan.py; terms: three lists, of the fields of Terms."""
+    """Forward pass, planned in plan.py; terms: three lists, the fields of Terms."""
 
     cdef Job job
     cdef Terms terms
@@ -221,7 +221,7 @@ cdef class FewChannels(FloatCorrelation):
         self, const float *x, const float *w, const float *prepacked, float *y, float *workspace,
         const Epilogue *epilogue, int threads,
     ) noexcept nogil:
-        """Pack the weights, unless they are prepacked, then make every tile."""
+        """Pack the weights, unless they are prepacked, then compute every tile."""
         cdef const Job *job = &self.job
         cdef const Py_ssize_t *offset = self.terms.offset
         cdef const float *packed = prepacked

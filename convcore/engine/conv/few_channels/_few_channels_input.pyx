@@ -2,9 +2,9 @@
 
     gx[place of q + offset of l] += sum over o of w[o, l] * gy[n, o, q]
 
-A panel of pixels of gy is multiplied by all the weights, and what the terms come to is added to the
-tile's halo straight from the registers; the halo is then copied to its places in gx.  Pixels that
-reach over a tile's edge are multiplied once for each side, by the terms that reach it.
+A panel of pixels of gy is multiplied by all the weights, and each term's result is added to the
+tile's halo straight from the registers; the halo is then copied to gx.  Pixels whose patch crosses
+the edge of a tile are multiplied once per tile, by the terms that reach that tile.
 """
 
 from cython.parallel cimport prange, threadid
@@ -34,7 +34,7 @@ cdef struct Job:
 cdef void outputs_over(
     const Line *line, const Py_ssize_t *inputs, Py_ssize_t *outputs
 ) noexcept nogil:
-    """Find the outputs [begin, end) that look at any of the inputs [begin, end)."""
+    """Compute the outputs [begin, end) that read any of the inputs [begin, end)."""
     cdef Py_ssize_t low = inputs[0] - line.first - (line.taps - 1) * line.step
     cdef Py_ssize_t high = inputs[1] - 1 - line.first
     outputs[0] = (low + line.stride - 1) // line.stride if low > 0 else 0
@@ -47,7 +47,7 @@ cdef void unpack_row(
 ) noexcept nogil:
     """Copy a row of the halo, from its element `first` on, to a row of gx.
 
-    halo: the row of the first channel; lines: room for (c, (count / stride + 2) * stride).
+    halo: the row of the first channel; lines: scratch of (c, (count / stride + 2) * stride) floats.
     """
     cdef const Window *v = &t.window
     cdef Py_ssize_t stride = v.line[2].stride, step = t.halo_rows * t.row_size, c
@@ -70,7 +70,7 @@ cdef void unpack_row(
 
 
 cdef void clear_row(const HaloTiling *t, Py_ssize_t count, float *x) noexcept nogil:
-    """Clear inputs that no output looks at."""
+    """Zero the inputs that no output reads."""
     cdef Py_ssize_t c
     if t.window.s[2] == 1:
         for c in range(t.c):
@@ -89,7 +89,7 @@ cdef void unpack_halo(
     cdef Py_ssize_t last = source(&v.line[1], rows[1] - 1, v.line[1].taps - 1)
     cdef Py_ssize_t column = at.columns[0] - source(&v.line[2], columns[0], 0)
     cdef Py_ssize_t h, count = at.columns[1] - at.columns[0]
-    # Of a row, [begin, end) lies in the halo.
+    # Columns [begin, end) of a row are in the halo.
     cdef Py_ssize_t begin = min(max(-column, 0), count)
     cdef Py_ssize_t end = max(min(t.row_size - column, count), begin)
     cdef float *out
@@ -112,7 +112,7 @@ cdef void input_item(
     const Job *job, const Py_ssize_t *offset, const Py_ssize_t *row, Py_ssize_t item,
     const float *gy, const float *w, float *gx, float *scratch,
 ) noexcept nogil:
-    """Make one tile of gx."""
+    """Compute one tile of gx."""
     cdef const HaloTiling *t = &job.tiling
     cdef const Window *v = &t.window
     cdef TileCoords at = tile_coords(t, item, v.line[1].size, v.line[2].size)
@@ -143,9 +143,9 @@ cdef void input_item(
 
 
 cdef class FewChannelsInput(FloatCorrelation):
-    """The input gradient of plan.py.
+    """Input gradient, planned in plan.py.
 
-    terms: three lists, of the fields of Terms; terms of one tap of depth are neighbours.
+    terms: three lists, the fields of Terms; terms of the same depth tap are adjacent.
     """
 
     cdef Job job

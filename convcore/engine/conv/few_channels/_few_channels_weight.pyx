@@ -2,7 +2,7 @@
 
     gw[o, l] = sum over n, q of gy[n, o, q] * halo[place of q + offset of l]
 
-Work items are chunks of tiles, each summed into a matrix of its own, (taps * c, o): _partials.pxd.
+Work items are chunks of tiles, each summed into its own matrix (taps * c, o): _partials.pxd.
 """
 
 from convcore.engine.conv.few_channels._few_channels cimport (
@@ -34,7 +34,7 @@ cdef void add_tile(
     const Job *job, const Py_ssize_t *offset, Py_ssize_t item, const float *x, const float *gy,
     float *sums, float *scratch,
 ) noexcept nogil:
-    """sums += one tile's part of the gradient."""
+    """Add one tile's part of the gradient to sums."""
     cdef const HaloTiling *t = &job.tiling
     cdef TileCoords at = tile_coords(t, item, t.window.line[1].count, t.window.line[2].count)
     cdef Tile tile = tile_of(
@@ -53,7 +53,7 @@ cdef void weight_item(
     const Job *job, const Py_ssize_t *offset, Py_ssize_t partial, const float *x, const float *gy,
     float *sums, float *scratch,
 ) noexcept nogil:
-    """Sum one chunk of tiles into its matrix."""
+    """Sum one chunk of tiles into its partial gradient."""
     cdef Py_ssize_t size = job.tiling.terms * job.row, item
     cdef Py_ssize_t begin = chunk_begin(partial, job.partials, job.tiling.items)
     cdef Py_ssize_t end = chunk_begin(partial + 1, job.partials, job.tiling.items)
@@ -64,7 +64,7 @@ cdef void weight_item(
 
 
 cdef class FewChannelsWeight(FloatWeightGradient):
-    """The weight gradient of plan.py; terms: three lists, of the fields of Terms."""
+    """Weight gradient, planned in plan.py; terms: three lists, the fields of Terms."""
 
     cdef Job job
     cdef Terms terms
@@ -79,7 +79,7 @@ cdef class FewChannelsWeight(FloatWeightGradient):
         weight_item(&self.job, self.terms.offset, i, x, gy, sums, scratch)
 
     cdef void put(self, Py_ssize_t i, float *sums, float *gw) noexcept nogil:
-        """Write gw[:, tap and channel i]."""
+        """Write the gradients of term i (a tap of a channel) for all output channels to gw."""
         cdef float *total = sums + i * self.row
         add_partials(sums, self.partials, self.size, i * self.row, self.job.tiling.o, total)
         scatter(total, self.job.tiling.o, gw + self.terms.weight[i], self.job.gw_o)

@@ -1,4 +1,4 @@
-/* The microkernels of convolutions of few input channels: see few_channels.c. */
+/* Microkernels of convolutions of few input channels: see few_channels.c. */
 #ifndef CONVCORE_FEW_CHANNELS_H
 #define CONVCORE_FEW_CHANNELS_H
 

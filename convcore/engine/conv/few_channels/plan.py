@@ -1,8 +1,8 @@
-"""Convolution of few input channels (first layers): output tiles over a packed halo tile of input.
+"""Plan convolutions of few input channels (first layers): output tiles over a packed halo tile.
 
-A product of matrices would be short on one side, and the patches before it many times the input.
-Here the input of a few rows of outputs is packed once, and read in place under every tap; for the
-input gradient, what the taps come to is added to such a tile straight from the registers.
+A gemm would have one short side, and its matrix of patches many times the size of the input.  Here
+the input of a few output rows is packed once and read in place under every tap; for the input
+gradient, the products of each tap are added to such a tile straight from the registers.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from convcore.engine.runtime.layout import Layout
 
 _NAME = "few_channels"
 
-# Input channels up to which it is the better choice; from 16 on Winograd's method may be.
+# Maximum input channels for which this is the best choice; from 16 on Winograd may be better.
 MOST_CHANNELS = 15
-# Input channels up to which it is the better choice for any number of outputs' channels.
+# Maximum input channels for which this is the best choice for any number of output channels.
 FEWEST_CHANNELS = 6
-# Columns of a tile: so many that the taps at its edges are few, and the halo's rows short.
+# Columns of a tile: enough that few taps cross its edges, and halo rows stay short.
 COLUMNS = 512
 # Pixels of a tile, of outputs or of inputs.  Outputs over the edge between two tiles of inputs are
 # loaded once for each, and a sum over vectors of pixels ends with a sum over lanes: there longer
 # tiles pay.
 PIXELS = {FORWARD: 1024, INPUT_GRAD: 4096, WEIGHT_GRAD: 2048}
-# Products of an output, which are added one after another, so that errors of numbers of one sign
-# grow with them: 32 eps for 4,608 (python benchmarks/numerics.py).
+# Maximum products per output.  They are added one after another, so the rounding error of terms of
+# one sign grows with them: 32 eps for 4,608 (python benchmarks/numerics.py).
 LONGEST_SUM = 1024
-# Inputs of a patch, of kernels that do not overlap, from which a product is the better choice.
+# Inputs of a patch, for kernels that do not overlap, from which a gemm is the better choice.
 LEAST_PATCH = 256
-# Floats of a halo tile ("halo") that leaves room for the weights in a 1 MiB L2, and the most there
-# may be.
+# Floats of a halo tile ("halo") that leaves space for the weights in a 1 MiB L2, and the maximum
+# number of floats.
 HALO_FLOATS = 64 << 10
 MOST_HALO_FLOATS = 1 << 20
-# Bytes of an output that will not stay in a cache until it is read.
+# Bytes of an output too large to stay in a cache until it is read.
 STREAMED = 16 << 20
 # Pixels that the microkernel of the weight gradient sums at a time: FEW_PIXELS of few_channels.c.
 SUMMED_AT_ONCE = 128
@@ -105,14 +105,14 @@ def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
 
 
 def _outputs(problem: Problem) -> Layout:
-    """Return how the outputs, or their gradients, lie in memory."""
+    """Return the memory layout of the outputs (or of their gradients)."""
     if problem.pass_name == FORWARD:
         return problem.output
     return problem.left if problem.pass_name == INPUT_GRAD else problem.right
 
 
 def _by_pixel(problem: Problem) -> bool:
-    """Return whether the channels of the outputs lie side by side, and not the pixels."""
+    """Return whether the outputs' channels, not their columns, are contiguous in memory."""
     outputs = _outputs(problem)
     if outputs.shape[4] > 1 and outputs.strides[4] == 1:
         return False
@@ -120,7 +120,7 @@ def _by_pixel(problem: Problem) -> bool:
 
 
 class _Tiles:
-    """How a problem is cut into tiles; the sizes of _few_channels.pxd's Tiling."""
+    """Tiles of a problem: the sizes of the struct HaloTiling in _few_channels.pxd."""
 
     def __init__(self, problem: Problem) -> None:
         g = self.geometry = problem.geometry
@@ -132,7 +132,7 @@ class _Tiles:
         least = 8 * max(self.axes[2].extent, 1) if self.inputs else 0
         self.columns = share(self.lengths[2], max(COLUMNS, least))
         rows = share(self.lengths[1], max(1, pixels // self.columns))
-        # Small batches of small images: finer, for there must be work for several threads.
+        # Small batches of small images: finer tiles, so that several threads have work.
         others = g.n * self.lengths[0] * -(-self.lengths[2] // self.columns)
         rows = min(rows, share(self.lengths[1], -(-self.lengths[1] * others // ITEMS)))
         self.set_rows(max(rows, 1))
@@ -140,14 +140,14 @@ class _Tiles:
             self.set_rows(self.rows // 2)
 
     def set_rows(self, rows: int) -> None:
-        """Choose the rows of a tile, and with them the halo tile."""
+        """Set the rows of a tile, and the size of its halo tile."""
         self.rows = rows
         high, wide = self.axes[1:]
         lanes = microkernel_sizes()["lanes"]
         self.halo_rows = max(self._outputs(high, rows) - 1, 0) * high.stride + high.extent
         outputs = self._outputs(wide, self.columns)
         self.phases = wide.stride if self.inputs else min(wide.stride, wide.extent)
-        # Whole vectors are read from a row's last pixels on.
+        # Whole vectors are read, starting at a row's last pixels.
         reach = up(outputs, lanes) + (wide.extent - 1) // wide.stride
         self.pitch = up(reach, lanes)
         self.row_size = self.phases * self.pitch
@@ -159,13 +159,13 @@ class _Tiles:
         self.halo = lines(channels * depths * self.halo_rows * self.row_size)
 
     def _outputs(self, axis: Axis, size: int) -> int:
-        """Return the most outputs on an axis that a tile of `size` deals with."""
+        """Return the maximum outputs along an axis for a tile of `size`."""
         if self.inputs:
             size = (size - 1 + axis.extent - 1) // axis.stride + 1
         return min(size, max(axis.out, 0))
 
     def fields(self, array: Layout, scratch: int, shared: int) -> Fields:
-        """Return the fields of a Tiling over the array of inputs."""
+        """Return the fields of a HaloTiling over the input array."""
         g = self.geometry
         tiles = [
             self.lengths[0],
@@ -192,9 +192,9 @@ class _Tiles:
         }
 
     def terms(self, weight: Layout) -> tuple[list[int], list[int], list[int]]:
-        """Return for each term its place in the halo tile, its row there, its place in the weights.
+        """Return each term's offset in the halo tile, its halo row, and its offset in the weights.
 
-        The depth's taps come first and rows last, so that neighbouring terms seldom add to the same
+        Depth taps vary slowest and rows fastest, so that adjacent terms seldom add to the same
         floats of the halo tile.
         """
         deep, high, wide = self.axes
@@ -212,7 +212,7 @@ class _Tiles:
         return offset, row, place
 
     def _offset(self, d: int, x: int, c: int, y: int) -> int:
-        """Return where the halo tile holds an element of the first output's patch."""
+        """Return the offset in the halo tile of an element of the first output's patch."""
         if self.interleaved:
             return (d * self.halo_rows + y) * self.row_size + x * self.geometry.c_in + c
         if self.inputs:
@@ -223,7 +223,7 @@ class _Tiles:
         return row * self.row_size + x % stride * self.pitch + x // stride
 
     def plan(self, problem: Problem, fields: Fields) -> PassPlan:
-        """Return the plan of a kernel with these fields."""
+        """Return the plan of a kernel with the given fields."""
         plural = "s" * (problem.c > 1)
         return PassPlan(
             algorithm=_NAME,
@@ -259,7 +259,7 @@ def _input_gradient(problem: Problem) -> tuple[FewChannelsInput, PassPlan]:
     tiles = _Tiles(problem)
     gy, w, gx = problem.left, problem.right, problem.output
     sizes = microkernel_sizes()
-    # A panel of gy; and, when that is done, lines of gx.
+    # A panel of gy; afterwards, lines of gx.
     panel = max(problem.o * sizes["panel"], problem.c * (tiles.columns + 2 * tiles.phases))
     panel = lines(panel)
     # The table of the terms that a panel needs has 8 bytes a term.
@@ -289,14 +289,14 @@ def _weight_gradient(problem: Problem) -> tuple[FewChannelsWeight, PassPlan]:
 
 
 def _streamed(y: Layout, tiles: _Tiles, lanes: int) -> bool:
-    """Return whether y is large, and made of whole vectors at multiples of a vector."""
+    """Return whether y is large and consists of aligned whole vectors (use streaming stores)."""
     run = y.shape[1] if tiles.interleaved else tiles.columns
     whole = all(size % lanes == 0 for size in (run, *y.strides) if size > 1)
     return whole and 4 * math.prod(y.shape) >= STREAMED
 
 
 def _strides(name: str, array: Layout) -> Fields:
-    """Return an array's strides under the names of the kernels' fields."""
+    """Return an array's strides by the names of the kernels' fields."""
     n, channel, d, row, pixel = array.strides
     return {
         f"{name}_n": n,

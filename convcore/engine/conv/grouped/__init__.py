@@ -1,1 +1,1 @@
-"""Convolutions of few channels a group."""
+"""Grouped convolutions with few channels per group."""

@@ -1,8 +1,8 @@
-"""Convolutions of few channels a group, float32: dense arrays in either memory format.
+"""Grouped convolution with few channels per group, float32: dense arrays in either memory format.
 
     y[n, (g, o), q] = sum over c, t of x[n, (g, c), under tap t of q] * w[(g, o), c, t]
 
-Work items are some rows of some groups of one slice; see grouped.c.
+Work items are ranges of rows of ranges of groups of one slice; see grouped.c.
 """
 
 from cython.parallel cimport prange, threadid
@@ -50,7 +50,7 @@ cdef void pack_phase(
     const Job *job, Py_ssize_t phase_slice, Py_ssize_t phase, Py_ssize_t phase_column,
     const float *w, float *packed,
 ) noexcept nogil:
-    """packed[block of o, c, t of the phase, o of the block] = w[o, c, t], of one group."""
+    """packed[block of o, c, t of the phase, o within the block] = w[o, c, t], of one group."""
     cdef const DirectAxis *depth = &job.grouped.direct.depth
     cdef const DirectAxis *row = &job.grouped.direct.row
     cdef const DirectAxis *column = &job.grouped.direct.column
@@ -77,7 +77,7 @@ cdef void pack_phase(
 cdef void pack_group(
     const Job *job, Py_ssize_t group, const float *w, float *packed
 ) noexcept nogil:
-    """Copy the weights of one group in the order in which they are read, phase by phase."""
+    """Pack the weights of one group in the order in which they are read, phase by phase."""
     cdef const Direct *d = &job.grouped.direct
     cdef Py_ssize_t z, a, b, channels = job.grouped.o * job.grouped.c
     packed += group * channels * d.taps
@@ -94,7 +94,7 @@ cdef void correlate_item(
     const Job *job, Py_ssize_t item, const float *x, const float *w, float *y,
     const Epilogue *epilogue, float *scratch,
 ) noexcept nogil:
-    """Some rows of some groups of one slice."""
+    """Compute a range of rows of a range of groups of one slice."""
     cdef Py_ssize_t g = item % job.group_blocks * job.group_block, rest = item // job.group_blocks
     cdef Py_ssize_t j = rest % job.row_blocks * job.row_block
     microkernels().grouped.outputs(
@@ -104,7 +104,7 @@ cdef void correlate_item(
 
 
 cdef class GroupedCorrelation(FloatCorrelation):
-    """The forward pass or the input gradient of plan.py."""
+    """Forward pass or input gradient, planned in plan.py."""
 
     cdef Job job
 
@@ -115,14 +115,14 @@ cdef class GroupedCorrelation(FloatCorrelation):
         self, const float *x, const float *w, const float *prepacked, float *y, float *workspace,
         const Epilogue *epilogue, int threads,
     ) noexcept nogil:
-        """Pack the weights, then do every item."""
+        """Pack the weights, then run every item."""
         cdef const Job *job = &self.job
         cdef Py_ssize_t i
         # A thread owns whole groups of the packed weights.
         for i in prange(job.grouped.groups, schedule="static", num_threads=threads):
             pack_group(job, i, w, workspace)
-        # A thread owns whole rows of whole channels of y, and its own slice of the scratch;
-        # always the same ones, for they may still be in its cache from the layer before.
+        # A thread owns whole rows of whole channels of y, and its own slice of the scratch.  The
+        # schedule is static: rows may still be in the thread's cache from the layer before.
         for i in prange(job.items, schedule="static", num_threads=threads):
             correlate_item(job, i, x, workspace, y, epilogue, workspace + job.shared)
 
@@ -142,9 +142,9 @@ cdef void gradient_item(
     const GradJob *grad, Py_ssize_t item, const float *x, const float *gy, float *partials,
     float *scratch,
 ) noexcept nogil:
-    """One chunk of blocks of rows for some groups, into partials[partial].
+    """Sum one chunk of row blocks for a range of groups into partials[partial].
 
-    Pieces are summed by themselves, then added to the total: a long sum's error stays small.
+    Parts are summed separately, then added to the total: this bounds the rounding error.
     """
     cdef const Job *job = &grad.job
     cdef Py_ssize_t partial = item % grad.partials, i, j, end
@@ -199,7 +199,7 @@ cdef void put_group(
 
 
 cdef class GroupedGradient(FloatWeightGradient):
-    """The weight gradient of plan.py."""
+    """Weight gradient, planned in plan.py."""
 
     cdef GradJob job
 

@@ -1,4 +1,4 @@
-/* The microkernels of convolutions of few channels a group: see grouped.c. */
+/* Microkernels of grouped convolutions with few channels per group: see grouped.c. */
 #ifndef CONVCORE_GROUPED_H
 #define CONVCORE_GROUPED_H
 
@@ -7,7 +7,7 @@
 typedef struct {
     convcore_direct direct;
     ptrdiff_t groups;
-    ptrdiff_t c;                 /* channels of one group, read and made */
+    ptrdiff_t c;                 /* input channels of one group; o: output channels */
     ptrdiff_t o;
 } convcore_grouped;
 

@@ -1,6 +1,6 @@
-"""Grouped convolution of few channels a group; kernel: _grouped.pyx.
+"""Plan grouped convolutions with few channels per group; kernel: _grouped.pyx.
 
-Their gemms would be narrow: summed pixel by pixel instead.
+Their gemms would have too few rows and columns: outputs are summed pixel by pixel instead.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from convcore.engine.runtime import _isa
 
 _NAME = "grouped"
 
-# Channels of a group up to which it is the better choice: 16 fill the vectors of indirect, which
-# takes 0.5 to 0.65 of the time for 14 x 14 pixels, and as long for 56 x 56.  And products of
-# channels read and made for the weight gradient, where all their sums are loaded and stored for
-# each halo tile.
+# Maximum channels per group for which this is the best choice: 16 fill the vectors of indirect,
+# which takes 0.5 to 0.65 of the time for 14 x 14 pixels, and equal time for 56 x 56.  Also the
+# maximum products of input and output channels for the weight gradient, which loads and stores all
+# its sums for each halo tile.
 MOST_CHANNELS = 15
 MOST_SHORT_CHANNELS = 8
 MOST_PAIRS = 64
 MOST_SHORT_PAIRS = 16
-# Multiply-adds of one item: some 10 us of work.
+# Multiply-adds of one item: about 10 us of work.
 WORK = 1 << 20
-# Rows of a halo tile: a multiple of those that are summed at a time.
+# Rows of a halo tile: a multiple of the rows that are summed at a time.
 HALO_ROWS = 28
-# Floats of a halo tile and its lines that stay in L1, and the most there may be.
+# Floats of a halo tile and its lines that stay in L1, and the maximum.
 HALO_FLOATS = 10 << 10
 MOST_HALO_FLOATS = 1 << 20
-# Terms of a sum, which are added one after another.
+# Maximum terms of a sum, which are added one after another.
 MOST_TERMS = 1024
-# Vectors whose products are added one after another before their sums join a total.
+# Vectors whose products are added one after another before their sums are added to a total.
 PIECE = 512
 # Floats of the sums of one item of the weight gradient.
 MOST_SUMS = 128 << 10
@@ -90,7 +90,7 @@ def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
 
 
 class _Cut:
-    """How a problem is cut into items: rows of groups."""
+    """Work items of a problem: ranges of rows of ranges of groups."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -113,7 +113,7 @@ class _Cut:
         self.sums = lines(self.group_block * self.c * self.o * g.taps * _isa.lanes())
 
     def floats(self, rows: int) -> int:
-        """Return the floats of a halo tile of so many rows, and of the lines beside it."""
+        """Return the floats of the halo tiles and output lines of `rows` rows."""
         lanes, row, column = _isa.lanes(), self.fields["row"], self.fields["column"]
         slices = halo_slices(self.problem, self.fields)
         plane = slices * places(row, rows) * segment_floats(column) + lanes
@@ -121,7 +121,7 @@ class _Cut:
         return self.group_block * (self.c * plane + self.o * line)
 
     def plan(self, row_block: int, items: int, shared: int, scratch: int) -> PassPlan:
-        """Return the plan of blocks of so many rows."""
+        """Return the plan of items of `row_block` rows."""
         problem, g = self.problem, self.geometry
         return PassPlan(
             algorithm=_NAME,
@@ -138,7 +138,7 @@ class _Cut:
         )
 
     def job(self, plan: PassPlan, row_block: int, weight: tuple[int, ...]) -> Fields:
-        """Return the fields of a Job; weight: the strides of w or gw."""
+        """Return the fields of the kernel's struct Job; weight: the strides of w or gw."""
         g = self.geometry
         s_o, s_c, s_slice, s_row, s_column = weight
         if self.problem.pass_name == INPUT_GRAD:
