@@ -4,8 +4,8 @@
     input_grad   the same sum read for x, given gy in y's place
     weight_grad  the same sum read for w, given gy in y's place
 
-Each is linear in either argument, and its derivative is made of the other two; a transposed
-convolution is input_grad used forwards.  Nothing here conjugates: PyTorch's gradients of complex
+Each is linear in either argument, and its derivatives are the other two; a transposed convolution
+is input_grad used as a forward pass.  No pass conjugates: PyTorch's gradients of complex
 convolutions are these passes with the other argument conjugated.
 """
 
@@ -41,16 +41,16 @@ def conv_forward(
     Parameters
     ----------
     input : (N, C_in, *sizes) or (C_in, *sizes); float32, float64, complex64 or complex128
-        One to three spatial axes; any strides.  Or bfloat16, of ml_dtypes: results are rounded
-        once, and weight gradients are float32.
-    weight : (C_out, C_in/G, *kernel), the same dtype, or float32 beside bfloat16
+        One to three spatial axes; any strides.  Or bfloat16 of ml_dtypes: results are rounded once,
+        and weight gradients are float32.
+    weight : (C_out, C_in/G, *kernel), the same dtype; float32 or bfloat16 if input is bfloat16
     bias : (C_out,), the weight's dtype, or None
-    stride, dilation : int, or one int a spatial axis; at least 1
-    padding : int, one int an axis, one (before, after) pair an axis, 'same' or 'valid'
+    stride, dilation : int, or one int per spatial axis; at least 1
+    padding : int, one int per axis, one (before, after) pair per axis, 'same' or 'valid'
     groups : int, a divisor of C_in and C_out
     activation : None, 'relu', 'relu6' or ('leaky_relu', slope)
-        Of real dtypes; applied, like the bias, while a block of outputs is in cache: the result is
-        that of the same activation afterwards, in one pass over memory less.  A NaN stays a NaN.
+        Real dtypes only.  Applied, like the bias, while a block of outputs is in cache: the same
+        result as a separate activation, with one pass over memory less.  NaN stays NaN.
 
     Returns
     -------
@@ -60,24 +60,24 @@ def conv_forward(
     Raises
     ------
     TypeError
-        An argument is no array of the dtypes above, or the dtypes differ, or a parameter is no int.
+        An argument is no array of the dtypes above, dtypes differ, or a parameter is no int.
     ValueError
-        Shapes that do not go together, or a parameter out of range.
+        Shapes do not match, or a parameter is out of range.
     MemoryError
-        The result or the scratch cannot be had.
+        The result or the scratch memory cannot be allocated.
 
     Notes
     -----
     At most N * C_out * P * K multiply-adds; for 3x3 kernels of stride 1 in float32 as few as a
     quarter, by Winograd's method, which rounds more and spreads a NaN to its neighbours:
-    `convcore.backends.conv` says how much, and turns it off.  Memory besides the result does not
-    grow with N or with the sizes: at most 8 MiB of scratch a thread, most often 1, and the weights
-    once more where they are packed, some four times over where they are transformed.  Never a
-    matrix of all patches.  `plan_conv` tells the algorithm and the bytes.  Parallel over blocks of
-    pixels and of output channels; the bits do not depend on the number of threads.
+    `convcore.backends.conv` documents and disables it.  Memory besides the result does not grow
+    with N or the sizes: at most 8 MiB of scratch per thread, usually 1, and a copy of the weights
+    where they are packed (about four times their bytes where they are transformed).  The matrix of
+    all patches is never created.  `plan_conv` returns the algorithm and the bytes.  Parallel over
+    blocks of pixels and of output channels; the bits do not depend on the number of threads.
 
-    A product with a zero of the padding may be left out or not, so whether an infinity or NaN of
-    the weights shows along the border depends on the algorithm.
+    Whether products with padding zeros are computed depends on the algorithm, and so does whether
+    an infinity or NaN of the weights shows along the border.
 
     References
     ----------
@@ -114,7 +114,7 @@ def conv_input_grad(
     dilation: Spatial = 1,
     groups: int = 1,
 ) -> Array:
-    """Return the gradient of a convolution with respect to its input.
+    """Compute the gradient of a convolution with respect to its input.
 
     gx[n, c, i] = sum over o, t and the outputs j with j*stride - before + t*dilation = i of
     grad_output[n, o, j] * weight[o, c, t].
@@ -123,8 +123,8 @@ def conv_input_grad(
     ----------
     grad_output : (N, C_out, *outs) or (C_out, *outs); float32, float64, complex64 or complex128
     weight : (C_out, C_in/G, *kernel), the same dtype
-    input_size : int, or one int a spatial axis
-        The input's spatial sizes: a stride above 1 leaves them open.
+    input_size : int, or one int per spatial axis
+        The input's spatial sizes: a stride above 1 leaves them ambiguous.
     stride, padding, dilation, groups
         As for the forward pass.
 
@@ -140,9 +140,9 @@ def conv_input_grad(
 
     Notes
     -----
-    At most N * C_out * P * K multiply-adds, and those with the zeros around grad_output where they
-    are fewer than half as many again; none with zeros put between its elements.  Algorithms and
-    memory as for the forward pass, with a copy of the weights.
+    At most N * C_out * P * K multiply-adds, plus those with the zeros around grad_output where they
+    are fewer than half as many again; none with zeros inserted between its elements.  Algorithms
+    and memory as for the forward pass, with a copy of the weights.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def conv_weight_grad(
     dilation: Spatial = 1,
     groups: int = 1,
 ) -> Array:
-    """Return the gradient of a convolution with respect to its weight.
+    """Compute the gradient of a convolution with respect to its weight.
 
     gw[o, c, t] = sum over n, j of grad_output[n, o, j] * input[n, c, j*stride - before +
     t*dilation].
@@ -175,9 +175,9 @@ def conv_weight_grad(
     ----------
     input : (N, C_in, *sizes) or (C_in, *sizes); float32, float64, complex64 or complex128
     grad_output : (N, C_out, *outs) or (C_out, *outs), the same dtype
-    kernel_size : int, or one int a spatial axis
-        Needed because a stride above 1 leaves it open.  An unbatched input needs one int an axis,
-        because with a single int it would pass for a batch with an axis fewer.
+    kernel_size : int, or one int per spatial axis
+        Needed because a stride above 1 leaves it ambiguous.  For an unbatched input give one int
+        per axis: with a single int it would be read as a batch with one axis less.
     stride, padding, dilation, groups
         As for the forward pass.
 
@@ -193,8 +193,8 @@ def conv_weight_grad(
 
     Notes
     -----
-    At most N * C_out * P * K multiply-adds.  Algorithms and scratch as for the forward pass; where
-    the gradient is small, partial sums of at most 32 MiB in all besides, added in index order.
+    At most N * C_out * P * K multiply-adds.  Algorithms and scratch as for the forward pass; small
+    gradients need partial sums of at most 32 MiB in total, added in index order.
 
     Examples
     --------
@@ -209,9 +209,9 @@ def conv_weight_grad(
 
 
 def conv_bias_grad(grad_output: Array, *, unbatched: bool = False) -> Array:
-    """Return the gradient of a convolution with respect to its bias.
+    """Compute the gradient of a convolution with respect to its bias.
 
-    gb[o] = sum over n, j of grad_output[n, o, j], added pairwise.
+    gb[o] = sum over n, j of grad_output[n, o, j], by pairwise summation.
 
     Parameters
     ----------
@@ -221,12 +221,12 @@ def conv_bias_grad(grad_output: Array, *, unbatched: bool = False) -> Array:
     Returns
     -------
     (C_out,)
-        Of the same dtype; float32 of bfloat16.
+        The same dtype; float32 for bfloat16.
 
     Raises
     ------
     TypeError, ValueError
-        grad_output is no such array.
+        grad_output is not such an array.
 
     Examples
     --------
@@ -247,7 +247,7 @@ def conv_bias_grad(grad_output: Array, *, unbatched: bool = False) -> Array:
     if array.size == 0:
         sums[...] = 0
         return sums
-    # A view wherever the pixels of an image lie in one run, as in both memory formats; else a copy.
+    # A view if the pixels of an image are contiguous, as in both memory formats; otherwise a copy.
     pixels = whole_elements(array.reshape(*array.shape[:2], -1))
     size = array.itemsize
     image, channel, pixel = pixels.strides
@@ -267,17 +267,17 @@ def conv_transpose(
     groups: int = 1,
     dilation: Spatial = 1,
 ) -> Array:
-    """Return the transposed convolution: `conv_input_grad` used forwards.
+    """Compute the transposed convolution: `conv_input_grad` used as a forward pass.
 
     Parameters
     ----------
     input : (N, C_in, *sizes) or (C_in, *sizes); float32, float64, complex64 or complex128
     weight : (C_in, C_out/G, *kernel), the same dtype
     bias : (C_out,), the same dtype, or None
-    stride, dilation : int, or one int a spatial axis
-    padding : int, one int an axis, or one (before, after) pair an axis
+    stride, dilation : int, or one int per spatial axis
+    padding : int, one int per axis, or one (before, after) pair per axis
         Elements cut off the output.
-    output_padding : int, or one int an axis, smaller than stride or dilation there
+    output_padding : int, or one int per axis, smaller than stride or dilation on that axis
         Elements added after the output.
     groups : int
 

@@ -1,4 +1,4 @@
-"""im2col, its adjoint col2im, and the zero-copy view of all patches, on ndarrays."""
+"""im2col, its adjoint col2im, and a zero-copy view of all patches, on ndarrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def im2col(
     dilation: Spatial = 1,
     channels_last: bool = False,
 ) -> Array:
-    """Copy out the patch of the input under the kernel at every output pixel.
+    """Copy the patch of the input under the kernel at every output pixel into columns.
 
     columns[n, (c, t), j] = input[n, c, j*stride - before + t*dilation], 0 in the padding.
 
@@ -32,30 +32,30 @@ def im2col(
     input : (N, C, *sizes) or (C, *sizes)
         float32, float64, complex64, complex128, bool or integers.  One to three spatial axes; any
         strides.
-    kernel_size : int, or one int a spatial axis
+    kernel_size : int, or one int per spatial axis
         An int with an array of three axes means a batch with one spatial axis.
     stride, padding, dilation
         As for `conv_forward`.
     channels_last : bool
-        Give the transpose, with the channels of one tap side by side.
+        Return the transpose, with the channels of one tap contiguous.
 
     Returns
     -------
     (N, C*taps, P), or (N, P, taps*C) if channels_last; without N if input is unbatched
-        P is the number of output pixels, taps that of the kernel's.  Contiguous; of the input's
-        dtype.
+        P is the number of output pixels, taps the number of the kernel's taps.  Contiguous; of the
+        input's dtype.
 
     Raises
     ------
     TypeError, ValueError
         As `conv_forward`.
     MemoryError
-        The result is taps times as large as the input.  Convolutions never make it.
+        The result is taps times as large as the input.  Convolutions never create it.
 
     Notes
     -----
-    Parallel over images and channels, but for bool and integers.  The input is not copied to pad
-    it, but for those.
+    Parallel over images and channels, except for bool and integers.  The input is not copied for
+    padding, except for bool and integers.
 
     References
     ----------
@@ -89,7 +89,7 @@ def im2col(
 
 
 def _copy_patches(x: Array, columns: Array, g: Geometry, channels_last: bool) -> None:
-    """Copy the patches of (N, C, *sizes) of any dtype into columns, by NumPy."""
+    """Copy the patches of (N, C, *sizes) of any dtype into columns with NumPy."""
     strides, dilations = (tuple(getattr(a, n) for a in g.axes) for n in ("stride", "dilation"))
     padded = np.pad(x, [(0, 0), (0, 0), *((a.before, a.after) for a in g.axes)])
     taps = tuple(a.kernel for a in g.axes)
@@ -111,7 +111,7 @@ def col2im(
     dilation: Spatial = 1,
     channels_last: bool = False,
 ) -> Array:
-    """Add every patch back to where `im2col` took it from: its adjoint, not its inverse.
+    """Add every patch back to its source in the image: the adjoint of `im2col`, not its inverse.
 
     output[n, c, i] = sum over t and the pixels j with j*stride - before + t*dilation = i of
     columns[n, (c, t), j].
@@ -119,11 +119,10 @@ def col2im(
     Parameters
     ----------
     columns : (N, C*taps, P), or (N, P, taps*C) if channels_last; without N if unbatched
-    input_size : one int a spatial axis
-        The spatial sizes of the array that im2col had; an int is taken for every axis of
-        kernel_size.
-    kernel_size : one int a spatial axis
-        An int is taken for every axis of input_size; if both are ints, there is one axis.
+    input_size : int, or one int per spatial axis
+        The spatial sizes of im2col's input; an int applies to every axis of kernel_size.
+    kernel_size : int, or one int per spatial axis
+        An int applies to every axis of input_size; if both are ints, there is one axis.
     stride, padding, dilation, channels_last
         As for `im2col`.
 
@@ -135,7 +134,7 @@ def col2im(
     Raises
     ------
     TypeError, ValueError
-        As `im2col`; also if the columns' shape does not fit the sizes.
+        As `im2col`; also if the columns' shape does not match the sizes.
 
     Examples
     --------
@@ -186,17 +185,17 @@ def col2im(
 def im2col_view(
     input: np.ndarray, kernel_size: Spatial, *, stride: Spatial = 1, dilation: Spatial = 1
 ) -> np.ndarray:
-    """Return the patches of the input as a view of it: nothing is copied.
+    """Return the patches of the input as a view, without copying.
 
     view[n, c, *j, *t] = input[n, c, j*stride + t*dilation].
 
     Parameters
     ----------
     input : (N, C, *sizes) or (C, *sizes), of any dtype
-        Pad it first (`zero_pad`) if there is to be padding.
-    kernel_size : int, or one int a spatial axis
+        For padding, call `zero_pad` first.
+    kernel_size : int, or one int per spatial axis
         An int with an array of three axes means a batch with one spatial axis.
-    stride, dilation : int, or one int a spatial axis
+    stride, dilation : int, or one int per spatial axis
 
     Returns
     -------
@@ -239,9 +238,9 @@ def unfold(
     padding: Padding = 0,
     stride: Spatial = 1,
 ) -> Array:
-    """Return `im2col` under PyTorch's name and argument order.
+    """Compute `im2col` with PyTorch's name and argument order.
 
-    A kernel_size that is an int means two axes here, as it does there.
+    An int kernel_size means two axes, as in PyTorch.
 
     Examples
     --------
@@ -262,9 +261,9 @@ def fold(
     padding: Padding = 0,
     stride: Spatial = 1,
 ) -> Array:
-    """Return `col2im` under PyTorch's name and argument order.
+    """Compute `col2im` with PyTorch's name and argument order.
 
-    If output_size and kernel_size are both ints, there are two axes, as there.
+    If output_size and kernel_size are both ints, there are two axes, as in PyTorch.
 
     Examples
     --------
@@ -294,7 +293,7 @@ def _geometry(
 
 
 def _kernel(shape: tuple[int, ...], kernel_size: Spatial) -> tuple[tuple[int, ...], bool]:
-    """Return (one int a spatial axis, whether the input of the shape is unbatched)."""
+    """Return (one kernel size per spatial axis, whether an input of this shape is unbatched)."""
     ndim = len(shape)
     rank = _length(kernel_size) or ndim - 2
     if not 1 <= rank <= 3 or ndim not in (rank + 1, rank + 2):
@@ -306,12 +305,12 @@ def _kernel(shape: tuple[int, ...], kernel_size: Spatial) -> tuple[tuple[int, ..
 
 
 def _length(value: object) -> int:
-    """Return the length of a sequence, 0 for a number."""
+    """Return the length of a sequence, or 0 for a number."""
     return len(value) if is_sequence(value) else 0
 
 
 def _zeros(shape: tuple[int, ...], dtype: np.dtype, channels_last: bool) -> Array:
-    """Return a zero array of logical shape (N, C, *sizes) in one of the two formats."""
+    """Return a zero array of logical shape (N, C, *sizes) in contiguous or channels_last memory."""
     if not channels_last:
         return np.zeros(shape, dtype)
     memory = np.zeros((shape[0], *shape[2:], shape[1]), dtype)

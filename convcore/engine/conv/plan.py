@@ -1,4 +1,4 @@
-"""The plans of a convolution's three passes: algorithm, blocks, memory, and why."""
+"""Plans of a convolution's three passes: algorithm, block sizes, memory, and the reasons."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Plan(NamedTuple):
 
 
 def plan_conv(geometry: Geometry, dtype: np.dtype | str, channels_last: bool = False) -> Plan:
-    """Return how a convolution of dense arrays and its two gradients are computed.
+    """Return the plans of a convolution of dense arrays and its two gradients.
 
-    The passes follow it under the selection in force (`convcore.backends.conv`); the number of
-    threads changes nothing.
+    The passes follow these plans under the current selection (`convcore.backends.conv`); they do
+    not depend on the number of threads.
 
     Parameters
     ----------
@@ -37,15 +37,15 @@ def plan_conv(geometry: Geometry, dtype: np.dtype | str, channels_last: bool = F
     Returns
     -------
     Plan
-        One PassPlan a pass: blocks in pixels and channels, memory in elements and in bytes, and why
-        each algorithm was taken or not.
+        One PassPlan per pass: blocks in pixels and channels, memory in elements and in bytes, and
+        why each algorithm was chosen or rejected.
 
     Raises
     ------
     TypeError
-        geometry is no Geometry, or dtype none of the above.
+        geometry is not a Geometry, or dtype none of the above.
     ValueError
-        A size that BLAS cannot take, as the passes would raise.
+        A size exceeds what BLAS can take; the passes would raise the same.
 
     Examples
     --------

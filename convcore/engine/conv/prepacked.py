@@ -14,23 +14,23 @@ from convcore.engine.runtime import memory
 from convcore.engine.runtime.checks import Array, checked_array, checked_bias, whole_elements
 from convcore.engine.runtime.locks import process_lock
 
-# Shapes of inputs for which weights stay packed; the oldest goes first.
+# Input shapes for which packed weights are cached; the oldest is dropped first.
 MOST_SHAPES = 4
 
-# The plan for one kind of inputs, and the weights packed for it.
+# The plan for inputs of one shape, strides and dtype, and the weights packed for it.
 _Prepared = tuple[CallPlan, memory.Block | None]
 
 
 class PrepackedConvolution:
-    """The forward pass with one weight array, packed once in the order in which kernels read it.
+    """Forward pass with a constant weight array, packed once in the kernel's format.
 
-    For each shape and memory format of inputs the weights are packed, or transformed, once; calls
-    after that read them as they are.  Packing counts where weights are many and pixels few.
+    The weights are packed, or transformed, once per shape and memory format of the input; later
+    calls read the packed copy.  This matters where there are many weights and few pixels.
 
     Parameters
     ----------
     weight : (C_out, C_in/G, *kernel); float32, float64, complex64 or complex128
-        Not copied: changes made to it later are seen by some calls and not by others.
+        Not copied: later changes affect some calls and not others.
     bias : (C_out,), the same dtype, or None
     stride, padding, dilation, groups, activation
         As for `conv_forward`.
@@ -38,12 +38,11 @@ class PrepackedConvolution:
     Raises
     ------
     TypeError, ValueError
-        As for `conv_forward`; what depends on the input's shape, at the first call.
+        As for `conv_forward`; errors that depend on the input's shape are raised at the first call.
 
     Notes
     -----
-    Keeps up to four times the weight's bytes for each of at most four shapes of inputs.  Safe to
-    call from several threads.
+    Caches up to four times the weight's bytes for each of at most four input shapes.  Thread-safe.
 
     Examples
     --------
@@ -85,7 +84,7 @@ class PrepackedConvolution:
         self._plans, self._lock = {}, process_lock()
 
     def __call__(self, input: Array, activated: bool = True) -> Array:
-        """Return what `conv_forward` returns, to rounding.
+        """Compute the convolution; equals `conv_forward` up to rounding.
 
         activated : whether the activation is applied
         """
@@ -98,11 +97,11 @@ class PrepackedConvolution:
     def prepared(
         self, shape: Sequence[int], strides: Sequence[int], dtype: Any, narrow: Narrow = WIDE
     ) -> _Prepared:
-        """Return the plan for inputs of one kind, and the weights as its kernel reads them.
+        """Return the plan for inputs of this shape, strides and dtype, and the packed weights.
 
-        The input has whole elements, aligned.  It, and the result, are bfloat16 in memory where
-        ``narrow`` says so and the plan can: its own ``narrow`` tells.  The weights are None
-        where the kernel reads them as they are.
+        The input must have whole, aligned elements.  It and the result are stored in bfloat16 where
+        ``narrow`` asks for it and the plan supports it: see the plan's ``narrow``.  The weights are
+        None where the kernel reads them unpacked.
         """
         key = (shape, strides, dtype, narrow, current())
         return self._plans.get(key) or self._cache(key)
@@ -110,16 +109,16 @@ class PrepackedConvolution:
     def plan(
         self, shape: Sequence[int], strides: Sequence[int], dtype: Any, narrow: Narrow = WIDE
     ) -> CallPlan:
-        """Return the plan alone: nothing is packed."""
+        """Return the plan without packing any weights."""
         return self._plan(shape, strides, dtype, narrow, current())
 
     def forget(self) -> None:
-        """Drop what is prepared; who holds a block keeps it, and later calls pack anew."""
+        """Drop the cached plans and packed weights; blocks held by callers stay valid."""
         with self._lock:
             self._plans = {}
 
     def _cache(self, key: tuple[Any, ...]) -> _Prepared:
-        """Prepare for an input of a new shape; drop the oldest where there are too many."""
+        """Prepare for an input of a new shape; drop the oldest if there are too many."""
         with self._lock:
             if key not in self._plans:
                 made = self._prepare(*key)

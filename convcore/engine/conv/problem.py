@@ -1,4 +1,4 @@
-"""The types of algorithm selection: Problem (a pass on given arrays), PassPlan, Algorithm."""
+"""Types of algorithm selection: Problem (a pass on given arrays), PassPlan, Algorithm."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from convcore.engine.runtime.layout import Layout, dense
 
 FORWARD, INPUT_GRAD, WEIGHT_GRAD = PASSES = ("forward", "input_grad", "weight_grad")
 
-# What memory that all threads share may hold; blocks.py has the bounds.
+# Possible contents of memory shared by all threads; blocks.py has the bounds.
 PACKED_WEIGHTS, TRANSFORMED_WEIGHTS = "packed weights", "transformed weights"
 PARTIAL_SUMS = "partial sums"
 TRANSFORMED_DATA = "transformed data"
 
 
 class Problem(NamedTuple):
-    """One of a convolution's three passes, on arrays that lie in memory in a given way.
+    """One of a convolution's three passes, on arrays of given memory layouts.
 
     ``left`` and ``right`` are the arrays as the pass's function takes them: input and weight, or
     grad_output and weight, or input and grad_output.  ``channels_last`` is the result's format.
-    ``prepacked`` says that the weights stay as they are, and the caller keeps them packed.
-    ``narrow_left`` and ``narrow_output`` say that ``left`` and the result are bfloat16 in memory;
-    of a weight gradient ``left`` and ``right`` are.  Products and sums are of ``dtype`` all the
-    same, and each result is rounded once.
+    ``prepacked``: the weights are constant, and the caller caches them in packed form.
+    ``narrow_left`` and ``narrow_output``: ``left`` and the result are bfloat16 in memory; for a
+    weight gradient, ``left`` and ``right`` are.  Products and sums still use ``dtype``, and each
+    result is rounded once.
     """
 
     pass_name: str
@@ -42,31 +42,31 @@ class Problem(NamedTuple):
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
+        """Return the bytes of an element."""
         return self.dtype.itemsize
 
     @property
     def c(self) -> int:
-        """Input channels of one group."""
+        """Return the input channels of one group."""
         return self.geometry.c_in // self.geometry.groups
 
     @property
     def o(self) -> int:
-        """Output channels of one group."""
+        """Return the output channels of one group."""
         return self.geometry.c_out // self.geometry.groups
 
     @property
     def reduction_channels(self) -> int:
-        """Channels of one group that a forward pass or input gradient sums over."""
+        """Return the channels per group that a forward pass or input gradient sums over."""
         return self.o if self.pass_name == INPUT_GRAD else self.c
 
     @property
     def output_channels(self) -> int:
-        """Channels of one group of the result of a forward pass or input gradient."""
+        """Return the channels per group of the result of a forward pass or input gradient."""
         return self.c if self.pass_name == INPUT_GRAD else self.o
 
     def job(self, plan: PassPlan) -> dict[str, Any]:
-        """Return what the Job structs of the kernels have in common: the plan's sizes, and more.
+        """Return the fields shared by the kernels' Job structs: the plan's sizes and more.
 
         ``size`` and ``row`` are the elements of a weight gradient, and of one of its rows.
         """
@@ -85,28 +85,28 @@ class Problem(NamedTuple):
 
     @property
     def output(self) -> Layout:
-        """How the result will lie in memory."""
+        """Return the memory layout of the result."""
         return shapes_of(self.geometry, self.channels_last)[self.pass_name]
 
 
 class PassPlan(NamedTuple):
-    """How one of the three passes is computed: what `convcore plan` prints.
+    """The plan of one of the three passes; `convcore plan` prints it.
 
-    ``items`` independent pieces of work are shared among the threads.  Each thread needs
-    ``scratch`` elements of its own, of which ``patches`` hold patches; ``shared`` elements serve
-    all threads, and ``shared_contents`` says what they are.  ``prepacked`` elements are of
-    packed or transformed weights, which the caller keeps from call to call.  With
-    ``supports_epilogue`` the kernel takes a bias and an activation in every pass, with
-    ``supports_accumulate`` it can add to what the output holds (``add=``).
+    ``items`` independent work items are shared among the threads.  Each thread needs ``scratch``
+    elements of its own, of which ``patches`` hold patches; ``shared`` elements are used by all
+    threads, and ``shared_contents`` says what they hold.  ``prepacked`` is the number of elements
+    of packed or transformed weights, which the caller caches from call to call.  If
+    ``supports_epilogue``, the kernel takes a bias and an activation in every pass; if
+    ``supports_accumulate``, it can add to the output's old contents (``add=``).
 
     Where the algorithm works by blocks, a block is ``block`` ``units`` (pixels, or tiles) by
-    ``o_block`` output channels, and its K-blocks, cuts of the reduction, are ``part_taps`` by
-    ``part_channels``; ``partials`` sums are added in index order; ``tile`` input indices are made
-    at a time.
+    ``o_block`` output channels, and its K-blocks, parts of the reduction, are ``part_taps`` by
+    ``part_channels``; ``partials`` sums are added in index order; ``tile`` input indices are
+    computed at a time.
 
-    ``multiply_adds`` are those done, with the zeros of the padding where they are multiplied, but
-    without those of transforms.  ``refused`` has (algorithm, why not) for every other algorithm of
-    the pass.
+    ``multiply_adds`` counts the computed ones, including products with padding zeros where they are
+    computed, without those of transforms.  ``refused`` has (algorithm, reason) for every other
+    algorithm of the pass.
     """
 
     algorithm: str
@@ -132,32 +132,32 @@ class PassPlan(NamedTuple):
 
     @property
     def scratch_bytes(self) -> int:
-        """Bytes of scratch that each thread needs."""
+        """Return the bytes of scratch memory that each thread needs."""
         return self.scratch * self.itemsize
 
     @property
     def shared_bytes(self) -> int:
-        """Bytes that all threads need together."""
+        """Return the bytes of memory that all threads share."""
         return self.shared * self.itemsize
 
     @property
     def prepacked_bytes(self) -> int:
-        """Bytes of weights, as the kernel reads them, that the caller keeps."""
+        """Return the bytes of packed weights that the caller caches."""
         return self.prepacked * self.itemsize
 
 
 def never(problem: Problem) -> str | None:
-    """Return None: the algorithm can do, or pays for, every problem."""
+    """Return None: every problem is supported or profitable (default for an algorithm)."""
     return None
 
 
 def reads_float32(problem: Problem) -> str | None:
-    """Return why most algorithms do no problem with bfloat16 in memory."""
+    """Reject problems stored in bfloat16 (the default for an algorithm)."""
     return "it knows no bfloat16 in memory"
 
 
 def not_by_pixel(problem: Problem) -> str | None:
-    """Return why channels in bfloat16 do not lie side by side, or None if they do."""
+    """Return a reason if bfloat16 arrays have non-contiguous channels, else None."""
     if problem.pass_name == WEIGHT_GRAD:
         if problem.left.strides[1] == problem.right.strides[1] == 1:
             return None
@@ -167,26 +167,26 @@ def not_by_pixel(problem: Problem) -> str | None:
 
 
 class Algorithm(NamedTuple):
-    """One way to compute some of the passes.
+    """An algorithm for some of the passes.
 
     Parameters
     ----------
     name : str
-        What users call it.
+        The name that users see.
     passes : tuple of str, out of PASSES
     prepare : function from a problem to (kernel, PassPlan)
-        A kernel is an object with ``threads()``, how many threads it may use now, and
+        A kernel is an object with ``threads()``, the number of threads it may use now, and
         ``run(left, right, output, workspace, threads, *extra)``; the workspace has the plan's
-        shared bytes and the scratch bytes of so many threads, aligned to 64 bytes.  Where the plan
-        has ``prepacked`` weights, ``pack(right, block)`` writes them, and ``run`` gets them as
+        shared bytes and the scratch bytes of all threads, aligned to 64 bytes.  If the plan has
+        ``prepacked`` weights, ``pack(right, block)`` writes them, and ``run`` receives them as
         ``prepacked=``.
-    impossible : function from a problem to a reason why it cannot do it, or None
-    unprofitable : function from a problem to a reason why another is faster, or None
+    impossible : function from a problem to the reason why it is not supported, or None
+    unprofitable : function from a problem to the reason why another is faster, or None
     direct : bool
-        Whether it adds up the products themselves; strict mode refuses all others.
+        Whether it sums the products directly; strict mode refuses all others.
     rounds : bool
-        Whether it rounds the factors of float32 products, which a user has to allow.
-    not_narrow : function from a problem with bfloat16 in memory to why it cannot do it, or None
+        Whether it rounds the factors of float32 products, which a user must allow.
+    not_narrow : function from a problem with bfloat16 storage to why it is unsupported, or None
     """
 
     name: str
@@ -204,14 +204,14 @@ def dense_problem(
 ) -> Problem:
     """Return the problem of a pass on new arrays of one memory format."""
     arrays = shapes_of(geometry, channels_last)
-    # Each pass takes the two arrays that the other two make, in this order.
+    # The operands of each pass are the results of the other two passes, in this order.
     others = (name for name in (INPUT_GRAD, FORWARD, WEIGHT_GRAD) if name != pass_name)
     left, right = (arrays[name] for name in others)
     return Problem(pass_name, geometry, dtype, left, right, channels_last)
 
 
 def shapes_of(geometry: Geometry, channels_last: bool) -> dict[str, Layout]:
-    """Return how each pass's result lies in memory: (N, C, D, H, W), or (O, C, D, H, W)."""
+    """Return the layout of each pass's result: (N, C, D, H, W), or (O, C, D, H, W)."""
     g, axes = geometry, three(geometry.axes)
     shapes = {
         FORWARD: (g.n, g.c_out, *(a.out for a in axes)),

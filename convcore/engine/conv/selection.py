@@ -1,7 +1,7 @@
-"""Which algorithms may be chosen: one forced, some forbidden, direct sums, rounded products.
+"""Restrict the choice of algorithm: force one, forbid some, strict mode, reduced precision.
 
-A setting of the whole process, over which a context (a thread, an asyncio task) may lay its own for
-a while.  `convcore.backends.conv` is how users meet it.
+A process-wide setting that a context (a thread, an asyncio task) can override for a while.  The
+public interface is `convcore.backends.conv`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from convcore.engine.conv.algorithms import NAMES
 from convcore.engine.runtime._restoring import Restoring, put_back
 from convcore.engine.runtime.locks import process_lock
 
-# PyTorch's names of what float32 products may be computed in.  All but "bf16" round nothing here.
+# PyTorch's names for the precision of float32 products.  Only "bf16" rounds factors here.
 PRECISIONS = ("none", "ieee", "tf32", "bf16")
 
 
-# Compared and hashed by identity, which is fast: it is part of every call's key.
+# Compared and hashed by identity, which is fast: it is part of every call's cache key.
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
-    """What a user asks of the choice; made by `selection_of`, so that equal ones are one object."""
+    """A user's restrictions; `selection_of` returns the same object for equal values."""
 
     algorithm: str | None
     forbidden: frozenset[str]
@@ -33,7 +33,7 @@ class Selection:
 
     @property
     def bfloat16(self) -> bool:
-        """Whether the factors of float32 products may be rounded to bfloat16."""
+        """Return whether the factors of float32 products may be rounded to bfloat16."""
         return self.precision == "bf16"
 
 
@@ -44,16 +44,16 @@ def selection_of(
     precision: str = "none",
     matmul: str = "none",
 ) -> Selection:
-    """Return the one Selection of these values."""
+    """Return the unique Selection of these values."""
     return _selection(algorithm, forbidden, strict, precision, matmul)
 
 
-# By position: the cache takes calls by name for others.
+# Called by position: the cache treats calls with keywords as different.
 _selection = functools.cache(Selection)
 
 
 class _Laid:
-    """What a context laid over the process's setting; None if it was taken off."""
+    """The selection that a context puts over the process's setting; None after it is removed."""
 
     __slots__ = ("selection",)
 
@@ -68,30 +68,30 @@ _get = _laid_over.get
 
 
 def current() -> Selection:
-    """Return the selection that is in force here."""
+    """Return the selection in force in this context."""
     found = _get()
     return _default if found is None or found.selection is None else found.selection
 
 
 class Given(TypedDict, total=False):
-    """What `select` and `selected` change; what is not given stays as it is."""
+    """Keyword arguments of `select` and `selected`; omitted ones stay as they are."""
 
     algorithm: str | None
     forbidden: Iterable[str]
     strict: bool
     precision: str
-    """What products of float32 convolutions may be computed in."""
+    """Precision of the products of float32 convolutions."""
     matmul: str
-    """What products of float32 matrices may be computed in."""
+    """Precision of the products of float32 matrix multiplications."""
 
 
 def select(**given: Unpack[Given]) -> None:
-    """Change what is given, in this `selected` block, or for the process outside of any.
+    """Change the given settings, in the current `selected` block, or process-wide outside of one.
 
     Raises
     ------
     TypeError, ValueError
-        No name of an algorithm or a precision, or no bool; an algorithm both forced and forbidden.
+        An unknown algorithm or precision, not a bool, or an algorithm both forced and forbidden.
     """
     global _default
     if (inner := _get()) is not None and inner.selection is not None:
@@ -102,7 +102,7 @@ def select(**given: Unpack[Given]) -> None:
 
 
 class selected(Restoring):
-    """Change what is given, in this context and until the block ends; errors as `select`."""
+    """Context manager that changes the given settings in this context; errors as `select`."""
 
     def __init__(self, **given: Unpack[Given]) -> None:
         self._given = given
@@ -115,7 +115,7 @@ class selected(Restoring):
 
 
 def _changed(selection: Selection, given: Given) -> Selection:
-    """Return the selection with what is given in place of its own."""
+    """Return the selection with the given values replaced."""
     values = {name: getattr(selection, name) for name in _CHECKED}
     values |= {name: _CHECKED[name](value) for name, value in given.items()}
     if values["algorithm"] in values["forbidden"]:

@@ -1,8 +1,8 @@
-"""Pad, unpad, dilate and rotate arrays: the steps of a convolution done by hand.
+"""Pad, unpad, dilate and rotate arrays: the steps of a convolution written out.
 
-They work on the last axes of an array of any dtype.  Together they spell out what a convolution's
-input gradient is: dilate grad_output by the stride, pad it by dilation*(kernel - 1), and correlate
-it with the kernel rotated by 180 degrees.  (The engine itself never writes those zeros: see
+They work on the last axes of an array of any dtype.  Together they compute a convolution's input
+gradient: dilate grad_output by the stride, pad it by dilation*(kernel - 1), and correlate it with
+the kernel rotated by 180 degrees.  (The engine itself never writes those zeros: see
 stride_phases.py.)
 """
 
@@ -17,23 +17,23 @@ from convcore.engine.geometry import Spatial, index, is_sequence, per_axis
 
 
 def zero_pad(array: np.ndarray, padding: int | Sequence[Sequence[int]]) -> np.ndarray:
-    """Return the array with zeros around its last axes.
+    """Pad the last axes of the array with zeros.
 
     Parameters
     ----------
     array : (..., *sizes), of any dtype
     padding : int, or one (before, after) pair for each of the last axes, at least 0
-        An int means the last two axes, or the only one.
+        An int applies to the last two axes, or the only axis.
 
     Returns
     -------
     (..., *(before + size + after))
-        A new array, which keeps the memory order of its axes.
+        A new array with the same order of axes in memory.
 
     Raises
     ------
     TypeError, ValueError
-        padding is not of that form, is negative, or has more pairs than array has axes.
+        padding does not have that form, is negative, or has more pairs than array has axes.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def zero_pad(array: np.ndarray, padding: int | Sequence[Sequence[int]]) -> np.nd
 
 
 def unpad(array: np.ndarray, padding: int | Sequence[Sequence[int]]) -> np.ndarray:
-    """Return the array without its borders: a view, and the inverse of `zero_pad`.
+    """Remove the borders of the array; return a view.  The inverse of `zero_pad`.
 
     An axis padded by 0 keeps all its elements.
 
@@ -89,13 +89,13 @@ def unpad(array: np.ndarray, padding: int | Sequence[Sequence[int]]) -> np.ndarr
 
 
 def dilate(array: np.ndarray, dilation: Spatial) -> np.ndarray:
-    """Return the array with dilation - 1 zeros between neighbours on its last axes.
+    """Insert dilation - 1 zeros between neighbours along the last axes of the array.
 
     Parameters
     ----------
     array : (..., *sizes), of any dtype
     dilation : int, or one int for each of the last axes, at least 1
-        An int means the last two axes, or the only one.
+        An int applies to the last two axes, or the only axis.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def dilate(array: np.ndarray, dilation: Spatial) -> np.ndarray:
     Raises
     ------
     TypeError, ValueError
-        dilation is not of that form, is below 1, or has more ints than array has axes.
+        dilation does not have that form, is below 1, or has more ints than array has axes.
 
     Examples
     --------
@@ -130,8 +130,8 @@ def rotate180(kernel: np.ndarray, axes: int | None = None) -> np.ndarray:
     ----------
     kernel : (C_out, C_in/G, *kernel) of any dtype, or an array of spatial axes alone
     axes : int, optional
-        How many of the last axes are spatial; if not given, all but the first two of an array of
-        three axes or more, all of a smaller one.
+        Number of spatial axes, the last ones; default: all but the first two of an array with three
+        axes or more, all axes of a smaller one.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def rotate180(kernel: np.ndarray, axes: int | None = None) -> np.ndarray:
     Raises
     ------
     TypeError, ValueError
-        kernel is no array, or has fewer axes than `axes`.
+        kernel is not an array, or has fewer axes than `axes`.
 
     Examples
     --------
@@ -184,5 +184,5 @@ def _pairs(array: np.ndarray, padding: Any) -> list[tuple[int, int]]:
 
 
 def _inside(array: np.ndarray, pairs: Sequence[tuple[int, int]]) -> tuple[slice, ...]:
-    """Return the slices of the array that leave its borders out."""
+    """Return the slices that select the array without its borders."""
     return tuple(slice(b, n - a) for n, (b, a) in zip(array.shape, pairs, strict=True))

@@ -1,12 +1,12 @@
-"""Stride decomposition: an input gradient of stride S as S convolutions of stride 1 an axis.
+"""Stride decomposition: an input gradient of stride S as S convolutions of stride 1 per axis.
 
-Each is a phase: the input's elements with one remainder modulo S.
+Each of them is a phase: the input's elements with one remainder modulo S.
 
-Input i = r + S*j is under tap k of output (i + before - k*D) / S where that is whole.  For a given
-remainder r the taps that make it so are every p-th, p = S / gcd(S, D), and from one of them to the
-next the output moves back by D / gcd(S, D).  So, taken from the last to the first, they are the
-taps of a convolution of stride 1 and dilation D / gcd(S, D) over grad_output, and no multiplication
-is by one of the zeros that the text-book form would put between the elements of grad_output.
+Input i = r + S*j is under tap k of output (i + before - k*D) / S where that is an integer.  For a
+given remainder r this holds for every p-th tap, p = S / gcd(S, D), and from one of them to the next
+the output moves back by D / gcd(S, D).  So, taken from last to first, they are the taps of a
+convolution of stride 1 and dilation D / gcd(S, D) over grad_output, and no product has one of the
+zeros that the textbook form would insert between the elements of grad_output as a factor.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Phase(NamedTuple):
 
 
 def axis_phases(axis: Axis) -> list[Phase]:
-    """Return the phases of one axis; none where the input is empty."""
+    """Return the phases of one axis; an empty list if the input is empty."""
     common = math.gcd(axis.stride, axis.dilation)
     period = axis.stride // common
     phases = []

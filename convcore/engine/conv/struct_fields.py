@@ -1,7 +1,7 @@
-"""The fields of the kernels' structs Line and Window, from geometry and memory layout.
+"""Fields of the kernels' structs Line and Window, from geometry and memory layout.
 
-The structs are in im2col/_im2col.pxd: a Line says which inputs the outputs of one axis read,
-a Window the same of an array.
+The structs are in im2col/_im2col.pxd: a Line says which inputs the outputs of one axis read, a
+Window combines three Lines with an array's strides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Fields = dict[str, Any]
 
 
 def three(axes: Sequence[Axis]) -> list[Axis]:
-    """Return three axes: those missing have size 1 and a kernel of 1, and come first."""
+    """Return three axes, prepending axes of size 1 with a kernel of 1 if there are fewer."""
     return [Axis(1, 1)] * (3 - len(axes)) + list(axes)
 
 
@@ -41,15 +41,15 @@ def forward_lines(geometry: Geometry) -> list[Fields]:
 
 
 def output_lines(geometry: Geometry) -> list[Fields]:
-    """Return the Lines of the output as its own input: one tap, stride 1, no pads."""
+    """Return the Lines that read the output array itself: one tap, stride 1, no pads."""
     return [line(a.out, a.out, 1, 1, 0, 1) for a in three(geometry.axes)]
 
 
 def window(lines: Sequence[Fields], array: Layout) -> Fields:
     """Return the fields of a Window over an array.
 
-    An axis of length 1 may have any stride; where the array is a matrix in place, the window gets
-    the matrix's leading dimensions instead.
+    An axis of length 1 may have any stride; if the array is a matrix in place, the window gets the
+    matrix's leading dimensions instead.
     """
     s_n, s_c, *s = array.strides
     if array.dense_rows is not None:

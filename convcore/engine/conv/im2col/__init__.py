@@ -1,1 +1,1 @@
-"""Patches are copied into columns (im2col) and multiplied by BLAS; col2im adds columns up."""
+"""im2col convolutions: patches are copied to columns, multiplied by BLAS; col2im adds them back."""

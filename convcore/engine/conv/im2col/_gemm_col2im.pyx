@@ -2,11 +2,11 @@
 
     columns[(c, t), q] = sum over o of  w[o, c, t] * gy[n, o, q],   then col2im
 
-The other way, in _im2col_gemm.pyx, gathers and makes C_in channels a group at a time; with three of
-them most of a gemm's width is wasted, and here it is not.  Work items are (image, group, tile): a
-tile is a run of input indices on the outermost axis with more than one output, so the outputs that
-touch it are one run of pixels.  The item owns its tile of gx and computes every column that touches
-it; columns across the edge of two tiles are computed twice and added once in each.
+The method of _im2col_gemm.pyx gathers patches of grad_output and computes the C_in channels of a
+group at a time; with three channels most of a gemm's width would be wasted.  Work items are (image,
+group, tile): a tile is a range of input indices on the outermost axis with more than one output, so
+the outputs that touch it are one contiguous range.  The item owns its tile of gx and computes every
+column that touches it; columns across two tiles are computed twice and added once in each.
 """
 
 from cython.parallel cimport prange, threadid
@@ -28,29 +28,29 @@ from convcore.engine.runtime._types cimport number
 use_team()
 
 cdef struct Job:
-    Window gx                    # how an output pixel looks at the input
-    Window gy                    # and at its own gradient: one tap, no pads
+    Window gx                    # the inputs that an output pixel reads
+    Window gy                    # its gradient, as one tap without pads
     bint channels_last           # rows, not columns
     bint channels_outer          # w is (o, c, t), not (o, t, c)
     bint direct_gy               # gy itself is the matrix
     Py_ssize_t groups
-    Py_ssize_t c                 # channels of one group, in and out
+    Py_ssize_t c                 # input and output channels of one group
     Py_ssize_t o
-    Py_ssize_t axis              # the tiled one
+    Py_ssize_t axis              # index of the tiled axis
     Py_ssize_t tile              # input indices of one tile
     Py_ssize_t tiles
-    Py_ssize_t block             # most output pixels at a time
+    Py_ssize_t block             # maximum output pixels at a time
     Py_ssize_t part_taps
     Py_ssize_t part_channels
     Py_ssize_t patches           # elements of scratch for columns; the rest packs gy
-    Py_ssize_t scratch           # elements of scratch a thread
+    Py_ssize_t scratch           # elements of scratch per thread
     Py_ssize_t items
 
 
 cdef void clear(
     const Job *job, const Py_ssize_t *bounds, number *gx
 ) noexcept nogil:
-    """gx = 0 inside the bounds, for the channels of one group of one image."""
+    """Zero gx inside the bounds, for the channels of one group of one image."""
     cdef Py_ssize_t c, d, h, w
     cdef number *line
     for c in range(job.c):
@@ -66,7 +66,7 @@ cdef void scatter_block(
     const Py_ssize_t *bounds, const number *gy, Py_ssize_t ldg, const number *w, number *gx,
     number *columns,
 ) noexcept nogil:
-    """Columns of pixels [q0, q1) of one part of K, added to gx inside the input slice."""
+    """Add the columns of pixels [q0, q1), one part of K, to gx inside the input slice."""
     cdef Py_ssize_t K = job.gx.taps * job.c, count = q1 - q0
     cdef Py_ssize_t k = (part.t1 - part.t0) * (part.c1 - part.c0)
     cdef number one = 1, nought = 0
@@ -85,7 +85,7 @@ cdef void scatter_block(
 cdef void touching(
     const Line *line, Py_ssize_t low, Py_ssize_t high, Py_ssize_t *begin, Py_ssize_t *end
 ) noexcept nogil:
-    """Outputs [begin, end) of which some tap falls into the inputs [low, high)."""
+    """Compute the range [begin, end) of outputs that read any of the inputs [low, high)."""
     cdef Py_ssize_t a = low - line.first - (line.taps - 1) * line.step
     cdef Py_ssize_t b = high - 1 - line.first
     begin[0] = (a + line.stride - 1) // line.stride if a > 0 else 0
@@ -96,7 +96,7 @@ cdef void tile_item(
     const Job *job, Py_ssize_t item, const number *grad, const number *w, number *gx,
     number *scratch,
 ) noexcept nogil:
-    """One tile of one group of one image."""
+    """Compute one tile of one group of one image."""
     cdef const Window *v = &job.gx
     cdef Py_ssize_t[6] bounds = [0, v.line[0].size, 0, v.line[1].size, 0, v.line[2].size]
     cdef Py_ssize_t tile = item % job.tiles, group = item // job.tiles % job.groups
@@ -144,7 +144,7 @@ cdef void input_gradient(
     const Job *job, const number *gy, const void *weight, void *out, void *workspace,
     const AnyEpilogue *epilogue, int threads,
 ) noexcept nogil:
-    """All items."""
+    """Run all items."""
     cdef const number *w = <const number *>weight
     cdef number *gx = <number *>out
     cdef number *scratch = <number *>workspace
@@ -155,7 +155,7 @@ cdef void input_gradient(
 
 
 cdef class GemmCol2im(AnyKernel):
-    """The kernel of gemm_col2im.py; w is contiguous (C_out, K).
+    """Kernel of gemm_col2im.py; w is contiguous (C_out, K).
 
     largest: the largest size or leading dimension of any gemm.
     """

@@ -1,4 +1,4 @@
-"""im2col and col2im of a block of output pixels: structs that map a tap to the input below it."""
+"""Structs for im2col and col2im: they map an output pixel and a tap to the input under it."""
 
 from convcore.engine.runtime._types cimport number
 
@@ -26,7 +26,7 @@ cdef struct KBlock:
     Py_ssize_t c0
     Py_ssize_t c1
 
-# Where a block stands: the image and the output coordinates of its next pixel.
+# Position in a block: the image and the output coordinates of its next pixel.
 cdef struct Place:
     Py_ssize_t n
     Py_ssize_t d
@@ -35,7 +35,7 @@ cdef struct Place:
 
 
 cdef inline Place locate(const Window *v, Py_ssize_t q) noexcept nogil:
-    """Place of output pixel q."""
+    """Return the position of output pixel q."""
     cdef Place at
     at.n = q // v.pixels
     q -= at.n * v.pixels
@@ -66,7 +66,7 @@ cdef inline void next_pixel(const Window *v, Place *at) noexcept nogil:
 
 
 cdef inline Py_ssize_t source(const Line *line, Py_ssize_t j, Py_ssize_t t) noexcept nogil:
-    """Input index under tap t of output j; outside [0, size) in the padding."""
+    """Return the input index under tap t of output j; it is outside [0, size) in the padding."""
     return j * line.stride + line.first + t * line.step
 
 
@@ -74,7 +74,7 @@ cdef inline void clip(
     const Line *line, Py_ssize_t t, Py_ssize_t low, Py_ssize_t high, Py_ssize_t *begin,
     Py_ssize_t *end,
 ) noexcept nogil:
-    """Narrow the outputs [begin, end) to those whose tap t falls into the inputs [low, high)."""
+    """Clip the output range [begin, end) to outputs whose tap t reads an input in [low, high)."""
     cdef Py_ssize_t shift = line.first + t * line.step
     cdef Py_ssize_t a = low - shift
     cdef Py_ssize_t b = high - 1 - shift

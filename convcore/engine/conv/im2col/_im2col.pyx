@@ -1,10 +1,10 @@
-"""im2col and its adjoint, block by block, in both layouts, without a padded copy of the input.
+"""im2col and col2im of blocks of pixels, in both layouts, without a padded copy of the input.
 
-A block is a run [q0, q1) of output pixels, counted over the whole batch: q = (n*OD + d)*OH*OW + ...
-Its patches are either rows, (q1-q0, taps*channels), the channels of one tap side by side, which is
-how channels_last memory holds them; or columns, (channels*taps, q1-q0), the pixels side by side,
-which is how contiguous memory holds them.  A tap that falls outside the input reads 0.
-
+A block is a range [q0, q1) of output pixels, counted over the whole batch: q = (n*OD + d)*OH*OW +
+... Its patches are either rows, (q1-q0, taps*channels), with the channels of one tap contiguous, as
+in channels_last memory; or columns, (channels*taps, q1-q0), with the pixels contiguous, as in
+contiguous memory.  A tap that falls outside the input reads 0.
+col2im adds a block's patches back to their source elements: the adjoint of im2col, not its inverse.
 col2im adds a block's patches back where they came from: the adjoint of im2col, not its inverse.
 """
 
@@ -21,7 +21,7 @@ cdef inline void gather_line_nhwc(
     const number *x, const Window *v, Py_ssize_t w, Py_ssize_t run, Py_ssize_t t0, Py_ssize_t t1,
     Py_ssize_t channels, number *rows, Py_ssize_t width,
 ) noexcept nogil:
-    """Patches of `run` outputs of one line, taps [t0, t1) of its kernel line, into strided rows."""
+    """Copy patches of `run` outputs of a line, kernel line taps [t0, t1), to strided rows."""
     cdef const Line *line = &v.line[2]
     cdef Py_ssize_t j, t, i, taps = t1 - t0
     # Neighbouring taps are neighbours in memory: one copy serves the whole kernel line.
@@ -80,7 +80,7 @@ cdef void gather_nhwc(
 cdef inline void gather_one_nchw(
     const number *x, const Window *v, Py_ssize_t t, Place at, Py_ssize_t count, number *out,
 ) noexcept nogil:
-    """out[i] = x under tap t of the i-th pixel from `at` on, for one channel."""
+    """out[i] = x under tap t of the i-th pixel, counted from `at`, for one channel."""
     cdef Py_ssize_t tw = t % v.line[2].taps, a, b, d, h, end
     cdef Py_ssize_t line_of_taps = t // v.line[2].taps
     cdef Py_ssize_t th = line_of_taps % v.line[1].taps, td = line_of_taps // v.line[1].taps
@@ -168,7 +168,7 @@ cdef inline void scatter_one_nchw(
     const number *column, const Window *v, Py_ssize_t t, Place at, Py_ssize_t count,
     const Py_ssize_t *bounds, number *x,
 ) noexcept nogil:
-    """x under tap t of the i-th pixel from `at` on += column[i], for one channel."""
+    """Add column[i] to x under tap t of the i-th pixel, counted from `at`, for one channel."""
     cdef Py_ssize_t tw = t % v.line[2].taps, a, b, d, h, begin, end, left = count
     cdef Py_ssize_t line_of_taps = t // v.line[2].taps
     cdef Py_ssize_t th = line_of_taps % v.line[1].taps, td = line_of_taps // v.line[1].taps
@@ -218,7 +218,7 @@ cdef void move_item(
     Py_ssize_t item, bint back, Py_ssize_t channels, bint nhwc, const Window *v, number *x,
     number *patches,
 ) noexcept nogil:
-    """Copy out, or add `back`, the patches of one image (nhwc) or of one channel of one image."""
+    """Copy the patches of an image (nhwc) or of a channel of it; if `back`, add them to x."""
     cdef Py_ssize_t n = item if nhwc else item // channels, c = item % channels
     cdef Py_ssize_t q0 = n * v.pixels, q1 = q0 + v.pixels
     cdef KBlock part = KBlock(0, v.taps, 0, channels)
@@ -242,7 +242,7 @@ cdef void move(
     bint back, Py_ssize_t n, Py_ssize_t channels, bint nhwc, const Window *v, number *x,
     number *patches,
 ) noexcept:
-    """im2col of x into patches; or, if `back`, col2im of patches into x, which starts at 0."""
+    """Compute im2col of x into patches; if `back`, col2im of patches into x, which is 0."""
     cdef Py_ssize_t item, items = n if nhwc else n * channels
     cdef int threads = thread_count(items, 4.0 * n * channels * v.taps * v.pixels)
     # An item owns one image of what is written, or one channel of one: no place has two writers.

@@ -5,13 +5,13 @@ One phase computes, for every image n, output channel o and output pixel j,
     y[n, o, out_first + j*out_step] = sum over taps t and channels c of
         x[n, c, j*stride + first + t*step] * w[o, c, kernel_first + t*kernel_step]
 
-The forward pass is one phase.  The input gradient with stride S is S phases an axis: input pixels
-of the same remainder modulo S see the same taps, at unit stride, and no multiplication is by a zero
-that dilation put there.  (For a stride of 1 this is the text-book form: correlate grad_output with
+The forward pass is one phase.  The input gradient with stride S has S phases per axis: input pixels
+with the same remainder modulo S are read by the same taps, at unit stride, and no multiplication is
+by a zero from dilation.  (For a stride of 1 this is the textbook form: correlate grad_output with
 the rotated kernel.)
 
 Work items are (group, pixel block, block of output channels); each gathers its patches part by part
-into its thread's scratch and multiplies them at once, while they are in cache.
+into its thread's scratch and multiplies each part while it is in cache.
 """
 
 from cython.parallel cimport prange, threadid
@@ -40,7 +40,7 @@ cdef struct Phase:
     Py_ssize_t first_item
 
 cdef struct Job:
-    bint channels_last           # y's memory, and so rows rather than columns of patches
+    bint channels_last           # y is channels_last, and patches are rows rather than columns
     bint channels_outer          # a patch is ordered (c, t), not (t, c)
     bint transposed              # weights are matrices (K, o), not (o, K)
     bint pack                    # copy the weights into that order first
@@ -48,7 +48,7 @@ cdef struct Job:
     bint direct_x                # the input is its own matrix of patches: 1 tap, stride 1
     bint direct_y                # a block of y is a matrix in place (if it lies within one image)
     Py_ssize_t groups
-    Py_ssize_t c                 # channels of one group, gathered and made
+    Py_ssize_t c                 # input and output channels of one group
     Py_ssize_t o
     Py_ssize_t o_block           # output channels of one item
     Py_ssize_t o_blocks
@@ -62,12 +62,12 @@ cdef struct Job:
     Py_ssize_t y_c
     Py_ssize_t y_s[3]
     Py_ssize_t patches           # elements of scratch for patches; the rest packs y
-    Py_ssize_t scratch           # elements of scratch a thread
-    Py_ssize_t shared            # elements of packed weights, which come first in the workspace
+    Py_ssize_t scratch           # elements of scratch per thread
+    Py_ssize_t shared            # elements of packed weights, at the start of the workspace
     Py_ssize_t phases
     Py_ssize_t items
 
-# A job and its phases, which the kernel owns.
+# A job and its phases, owned by the kernel.
 cdef struct Work:
     Job job
     const Phase *phases
@@ -139,7 +139,7 @@ cdef void multiply_part(
 
 
 cdef inline void activate(const AnyEpilogue *epilogue, Py_ssize_t count, number *y) noexcept nogil:
-    """Replace y by its activation; a NaN stays, for no comparison with it holds.  Real y only."""
+    """Apply the activation to y in place (real dtypes only); a NaN stays NaN."""
     cdef Py_ssize_t i
     cdef number low, high, slope, v
     if number is float or number is double:
@@ -180,7 +180,7 @@ cdef void finish(
 cdef void fill_zeros(
     const Job *job, Py_ssize_t o, Py_ssize_t count, number *y, Py_ssize_t ldy
 ) noexcept nogil:
-    """Clear a block whose inputs no output saw: their gradient is the empty sum."""
+    """Zero a block of inputs that no output reads: its gradient is an empty sum."""
     cdef Py_ssize_t i
     for i in range(count if job.channels_last else o):
         zero(y + i * ldy, o if job.channels_last else count)
@@ -190,7 +190,7 @@ cdef void unpack(
     const Job *job, const Phase *phase, Py_ssize_t channel, Py_ssize_t o, Py_ssize_t q0,
     Py_ssize_t q1, const number *packed, number *y,
 ) noexcept nogil:
-    """Copy a packed block, (pixels, o) or (o, pixels), to its places in y, line by line."""
+    """Copy a packed block, (pixels, o) or (o, pixels), to y, line by line."""
     cdef const Window *v = &phase.window
     cdef Py_ssize_t n, d, h, w, run, j, count = q1 - q0, done = 0, line
     cdef number *out
@@ -227,7 +227,7 @@ cdef void block_item(
     const Job *job, const Phase *phase, Py_ssize_t item, const number *x, const number *w,
     const AnyEpilogue *epilogue, number *y, number *scratch,
 ) noexcept nogil:
-    """One block of pixels by one block of output channels, all of K."""
+    """Compute one block of pixels by one block of output channels, over all of K."""
     cdef const Window *v = &phase.window
     cdef Py_ssize_t per_group = phase.blocks.count * job.o_blocks
     cdef Py_ssize_t group = item // per_group, block = item % per_group // job.o_blocks
@@ -269,7 +269,7 @@ cdef void item_of(
     const Job *job, const Phase *phases, Py_ssize_t item, const number *x, const number *w,
     const AnyEpilogue *epilogue, number *y, number *scratch,
 ) noexcept nogil:
-    """Find the item's phase and do it."""
+    """Find the item's phase and compute the item."""
     cdef Py_ssize_t i = 0
     while i + 1 < job.phases and phases[i + 1].first_item <= item:
         i += 1
@@ -289,7 +289,7 @@ cdef void correlate(
     const Work *all, const number *x, const void *weights, void *out, void *workspace,
     const AnyEpilogue *epilogue, int threads,
 ) noexcept nogil:
-    """Pack the weights if need be, then do every item."""
+    """Pack the weights if necessary, then run every item."""
     cdef const Job *job = &all.job
     cdef const Phase *phases = all.phases
     cdef Py_ssize_t i
@@ -309,7 +309,7 @@ cdef void correlate(
 
 
 cdef class Correlation(AnyKernel):
-    """The kernel of gemm.py; phases: dicts with the fields of Phase.
+    """Kernel of gemm.py; phases: dicts with the fields of Phase.
 
     largest: the largest size or leading dimension of any gemm.
     """
@@ -331,9 +331,9 @@ cdef class Correlation(AnyKernel):
         self, x, w, y, workspace, int threads, bias=None, int kind=PLAIN, double low=0,
         double high=0, double slope=0,
     ):
-        """Write y = activation(correlation of x with w + bias); None adds nothing.
+        """Compute y = activation(correlation of x with w + bias); a bias of None adds nothing.
 
-        kind, low, high, slope: the activation, as engine/conv/epilogue.py has it.
+        kind, low, high, slope: parameters of the activation, see engine/conv/epilogue.py.
         workspace: at least shared + threads * scratch elements, contiguous.
         """
         cdef Buffers arrays = Buffers()

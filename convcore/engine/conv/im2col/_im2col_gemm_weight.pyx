@@ -2,8 +2,8 @@
 
     gw[o, c, t] = sum over images n and output pixels q of  gy[n, o, q] * x[n, c, under tap t of q]
 
-is one matrix product, (o, q) @ (q, K), whose long side is summed away.  Work items are (group,
-block of o, part of K, chunk of pixel blocks); see _partials.pxd for the chunks.
+is one matrix product, (o, q) @ (q, K), summed over its long side.  Work items are (group, block of
+o, part of K, chunk of pixel blocks); see _partials.pxd for the chunks.
 """
 
 from cython.parallel cimport prange, threadid
@@ -20,15 +20,15 @@ from convcore.engine.runtime._vectors cimport zero
 use_team()
 
 cdef struct Job:
-    Window x                     # how an output pixel looks at the input
-    Window gy                    # and at its own gradient: one tap, no pads
+    Window x                     # the inputs that an output pixel reads
+    Window gy                    # its gradient, as one tap without pads
     Blocks blocks
     bint channels_last           # gather rows, not columns
     bint channels_outer          # gw is (o, c, t), not (o, t, c)
     bint direct_x                # the arrays themselves are the matrices
     bint direct_gy
     Py_ssize_t groups
-    Py_ssize_t c                 # channels of one group, in and out
+    Py_ssize_t c                 # input and output channels of one group
     Py_ssize_t o
     Py_ssize_t o_block
     Py_ssize_t o_blocks
@@ -38,7 +38,7 @@ cdef struct Job:
     Py_ssize_t channel_parts
     Py_ssize_t partials
     Py_ssize_t patches           # elements of scratch for patches; the rest packs gy
-    Py_ssize_t scratch           # elements of scratch a thread
+    Py_ssize_t scratch           # elements of scratch per thread
     Py_ssize_t items
 
 
@@ -92,7 +92,7 @@ cdef void weight_item(
     const Job *job, Py_ssize_t item, const number *x, const number *gy, number *sums,
     number *scratch,
 ) noexcept nogil:
-    """Sum one chunk of pixel blocks into one piece of one of the partial matrices."""
+    """Sum one chunk of pixel blocks into one block of a partial matrix."""
     cdef Py_ssize_t K = job.x.taps * job.c, block, partial, tap_part, channel_part, o0, o1, group
     cdef Py_ssize_t begin, end
     cdef KBlock part
@@ -124,7 +124,7 @@ cdef void weight_gradient(
     const Job *job, const number *x, const void *grad, void *out, void *workspace,
     const AnyEpilogue *epilogue, int threads,
 ) noexcept nogil:
-    """All items, then the sum of the partial matrices."""
+    """Run all items, then sum the partial matrices."""
     cdef const number *gy = <const number *>grad
     cdef number *gw = <number *>out
     cdef number *scratch = <number *>workspace
@@ -143,7 +143,7 @@ cdef void weight_gradient(
 
 
 cdef class WeightGradient(AnyKernel):
-    """The kernel of weight.py; gw is contiguous (C_out, K).
+    """Kernel of weight.py; gw is contiguous (C_out, K).
 
     largest: the largest size or leading dimension of any gemm.
     """

@@ -1,8 +1,8 @@
-"""Forward pass and input gradient by im2col and gemm; kernel: _im2col_gemm.pyx.
+"""Plan forward passes and input gradients by im2col and gemm; kernel: _im2col_gemm.pyx.
 
-Both are (pixels, c*taps) @ (c*taps, o) for each group: of patches of the input and c = C_in/G,
-or of patches of grad_output and c = C_out/G, the latter a phase at a time (stride_phases.py).
-plan.py, stride_decomposition.py, pointwise.py and depthwise/plan.py use it: they differ in how
+Both are matrix products (pixels, c*taps) @ (c*taps, o) for each group: of patches of the input with
+c = C_in/G, or of patches of grad_output with c = C_out/G, one phase at a time (stride_phases.py).
+Used by plan.py, stride_decomposition.py, pointwise.py and depthwise/plan.py, which differ in how
 they get the patches.
 """
 
@@ -20,10 +20,10 @@ from convcore.engine.conv.struct_fields import Fields, forward_lines, line, thre
 from convcore.engine.geometry import Geometry
 from convcore.engine.runtime.layout import Layout, dense
 
-# The gathering input gradient makes C_in/G channels at a time; a gemm that narrow wastes its width.
+# Minimum C_in/G for an input gradient by gathering patches; narrower gemms waste their width.
 LEAST_GATHERED_CHANNELS = 16
-# Gathering also multiplies by the zeros around grad_output; gemm_col2im does not.  Where that makes
-# more work than this factor (5x5 kernels on 8x8 maps: 2.25), adding up columns is the lesser cost.
+# Gathering also multiplies by the zeros around grad_output; gemm_col2im does not.  Where that means
+# more work than this factor (5x5 kernels on 8x8 maps: 2.25), col2im is cheaper.
 MOST_GATHERED_WORK = 1.5
 # Phases (stride**rank) beyond which the many small gemms lose to one gemm and col2im.
 MOST_PHASES = 16
@@ -32,9 +32,9 @@ MOST_PHASES = 16
 def correlation(
     problem: Problem, name: str, reason: str, direct: bool = False, by_channel: bool = False
 ) -> tuple[Correlation, PassPlan]:
-    """Return the kernel and its plan.
+    """Return the kernel and the plan of a forward pass or input gradient.
 
-    direct: the array is its own matrix of patches.  by_channel: one channel a group, multiplied
+    direct: the array is its own matrix of patches.  by_channel: one channel per group, multiplied
     channel by channel; the kernel then sees one group of C_out outputs.
     """
     phases = phases_of(problem)
@@ -64,10 +64,10 @@ def correlation(
 
 
 def _product(problem: Problem) -> Fields:
-    """Return what is multiplied: groups, channels gathered and made, and how the weights lie."""
+    """Return the gemm's groups, input and output channels, and layout of the weights."""
     g, last, w = problem.geometry, problem.channels_last, problem.right
     forward = problem.pass_name == FORWARD
-    # With one tap the weights lie as (K, o) already: K is the output channels themselves.
+    # With one tap the weights are (K, o) already: K is the output channels.
     pack = not is_contiguous_weight(w, last) or (not forward and g.taps > 1)
     w_o, w_c = w.strides[:2] if forward else w.strides[1::-1]
     return {
@@ -85,7 +85,7 @@ def _product(problem: Problem) -> Fields:
 
 
 def _by_channel(problem: Problem) -> Fields:
-    """Return the same for one channel a group: one group, whose weights are packed as (taps, C)."""
+    """Return `_product` for one channel per group: one group, weights packed as (taps, C)."""
     return {
         "channels_last": True,
         "channels_outer": False,
@@ -103,7 +103,7 @@ def _by_channel(problem: Problem) -> Fields:
 def _plan(
     problem: Problem, name: str, reason: str, product: Fields, phases: list[Fields], direct: bool
 ) -> PassPlan:
-    """Plan the items of work and their memory."""
+    """Plan the work items and their memory."""
     n, itemsize = problem.geometry.n, problem.itemsize
     c, o, groups = product["c"], product["o"], product["groups"]
     sizes = [(p["window"]["pixels"], p["window"]["taps"]) for p in phases]
@@ -112,7 +112,7 @@ def _plan(
     part_taps, part_channels = parts(
         max((taps for _, taps in sizes), default=0), c, block * itemsize, product["channels_outer"]
     )
-    # In contiguous memory a block of several images is no matrix: gathered, packed and spread.
+    # In contiguous memory a block of several images is not a matrix: gather, pack, copy back.
     whole = problem.channels_last or n == 1
     whole = whole or all(p["blocks"]["unit"] == p["window"]["pixels"] for p in phases)
     gathered = not (product["by_channel"] or (direct and whole))
@@ -139,7 +139,7 @@ def _plan(
 
 
 def phases_of(problem: Problem) -> list[Fields]:
-    """Return the phases: one forward, one a remainder of the stride for the input gradient."""
+    """Return the phases: one if forward, one per remainder of the stride for the gradient."""
     g, x = problem.geometry, problem.left
     phases: list[Fields]
     if problem.pass_name == FORWARD:
@@ -176,12 +176,12 @@ def phases_of(problem: Problem) -> list[Fields]:
 
 
 def n_phases(geometry: Geometry) -> int:
-    """Return how many phases the input gradient has."""
+    """Return the number of phases of the input gradient."""
     return math.prod(min(a.stride, a.size) for a in geometry.axes)
 
 
 def too_many_phases(geometry: Geometry) -> str | None:
-    """Return a reason where the phases are too many to be gathered one by one."""
+    """Return a reason if there are too many phases to gather them one by one, else None."""
     phases = n_phases(geometry)
     if phases > MOST_PHASES:
         return f"{phases} remainders of the stride: more small gemms than {MOST_PHASES}"
@@ -189,7 +189,7 @@ def too_many_phases(geometry: Geometry) -> str | None:
 
 
 def wasteful_to_gather(problem: Problem) -> str | None:
-    """Return a reason where gemm_col2im is less work than gathering grad_output, if it is that."""
+    """Return a reason if gemm_col2im is less work than gathering grad_output, else None."""
     if problem.pass_name != INPUT_GRAD:
         return None
     g = problem.geometry
@@ -204,12 +204,12 @@ def wasteful_to_gather(problem: Problem) -> str | None:
 
 
 def is_matrix(array: Layout, channels_last: bool) -> bool:
-    """Return whether gemm can take the array in place."""
+    """Return whether gemm can read the array in place."""
     return (array.dense_rows if channels_last else array.dense_columns) is not None
 
 
 def is_contiguous_weight(w: Layout, channels_last: bool) -> bool:
-    """Return whether the weights are a contiguous (O, C, taps), or (O, taps, C), in memory."""
+    """Return whether the weights are contiguous in memory as (O, C, taps) or (O, taps, C)."""
     expected = dense(w.shape, channels_last)
     return all(
         size == 1 or stride == wanted
@@ -218,9 +218,9 @@ def is_contiguous_weight(w: Layout, channels_last: bool) -> bool:
 
 
 def largest(problem: Problem, *in_place: Layout) -> int:
-    """Return the largest size or leading dimension that a gemm of this convolution will meet.
+    """Return the largest size or leading dimension of any gemm of this convolution.
 
-    in_place: the arrays that are multiplied where they lie; others are gathered first.
+    in_place: the arrays that are multiplied in place; others are gathered first.
     """
     g, last = problem.geometry, problem.channels_last
     steps = [a.dense_rows if last else a.dense_columns for a in in_place]

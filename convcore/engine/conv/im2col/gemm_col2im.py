@@ -1,6 +1,6 @@
-"""Input gradient by gemm and col2im: columns = gy @ w; kernel: _gemm_col2im.pyx.
+"""Plan input gradients by gemm and col2im: columns = gy @ w; kernel: _gemm_col2im.pyx.
 
-It takes every input gradient, and suits few input channels and kernels that do not overlap.
+Supports every input gradient; fast for few input channels and kernels that do not overlap.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NAME = "gemm_col2im"
 
 
 class _Converting:
-    """A kernel whose weights must be made contiguous first, in the format's order."""
+    """Kernel wrapper that first makes the weights contiguous, in the memory format's order."""
 
     __slots__ = ("channels_last", "kernel", "threads")
 
@@ -30,7 +30,7 @@ class _Converting:
         self.threads = kernel.threads
 
     def run(self, gy: Array, w: Array, gx: Array, workspace: Array, threads: int) -> None:
-        """Write gx."""
+        """Compute the input gradient and write gx."""
         if self.channels_last:
             w = np.moveaxis(w, 1, -1)
         self.kernel.run(gy, np.ascontiguousarray(w), gx, workspace, threads)
@@ -58,10 +58,10 @@ def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
 
 
 def _plan(problem: Problem, direct: bool) -> PassPlan:
-    """Plan tiles of gx; direct: gemm takes grad_output in place."""
+    """Return the plan of tiles of gx; direct: gemm reads grad_output in place."""
     g, itemsize = problem.geometry, problem.itemsize
     axis = _tiled_axis(g)
-    # Columns that reach over a tile's edge are made once for each side: keep tiles much longer.
+    # Columns that cross a tile's edge are computed once per tile: keep tiles much longer.
     least = 8 * axis.extent
     tiles = max(1, min(-(-ITEMS // max(g.n * g.groups, 1)), axis.size // least))
     tile = max(1, -(-axis.size // tiles))
@@ -91,7 +91,7 @@ def _plan(problem: Problem, direct: bool) -> PassPlan:
 
 
 def _made(axis: Axis, tile: int) -> int:
-    """Return the outputs of an axis whose columns are made, counted once a tile that they touch."""
+    """Return the computed columns' outputs along an axis, counted once per tile they touch."""
     made = 0
     for low in range(0, axis.size, tile):
         last = min(low + tile, axis.size) - 1 + axis.before
@@ -102,9 +102,9 @@ def _made(axis: Axis, tile: int) -> int:
 
 
 def _tiled_axis(geometry: Geometry) -> Axis:
-    """Return the outermost axis with more than one output, or the last: the tiled one.
+    """Return the tiled axis: the outermost axis with more than one output, or the last axis.
 
-    All axes before it have one output, so the outputs that touch a tile are one run of pixels.
+    All axes before it have one output, so the outputs that touch a tile are one contiguous range.
     """
     return next((a for a in geometry.axes if a.out > 1), geometry.axes[-1])
 

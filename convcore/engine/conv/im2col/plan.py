@@ -1,6 +1,6 @@
-"""im2col and gemm: patches gathered part by part into cache, each part multiplied by gemm at once.
+"""im2col and gemm: gather patches part by part into cache; multiply each part by gemm at once.
 
-It computes every forward pass and weight gradient, and the input gradients of stride 1: those are
+It computes every forward pass and weight gradient, and input gradients of stride 1, which are
 correlations of grad_output with the rotated kernel.
 
 References

@@ -1,7 +1,7 @@
-"""Pointwise (1x1) convolution by gemm, of stride 1 and without padding.
+"""Pointwise (1x1) convolution by gemm, with stride 1 and without padding.
 
-The array itself is the matrix of patches.  None are gathered, except where contiguous images are so
-small that a block spans several.
+The array itself is the matrix of patches.  No patches are gathered, except where contiguous images
+are so small that a block spans several.
 """
 
 from __future__ import annotations

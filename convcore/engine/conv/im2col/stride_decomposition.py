@@ -1,6 +1,6 @@
-"""Input gradient by stride decomposition: S convolutions of stride 1 an axis, by im2col.
+"""Input gradient by stride decomposition: S convolutions of stride 1 per axis, by im2col.
 
-No multiplication is by a zero put between the elements of grad_output: see
+No multiplication is by a zero inserted between the elements of grad_output: see
 engine/conv/stride_phases.py.
 """
 

@@ -1,6 +1,6 @@
-"""Weight gradient by im2col and gemm, gw = gy @ patches; kernel: _im2col_gemm_weight.pyx.
+"""Plan weight gradients by im2col and gemm, gw = gy @ patches; kernel: _im2col_gemm_weight.pyx.
 
-plan.py and pointwise.py use it: they differ in how they get the patches.
+Used by plan.py and pointwise.py, which differ in how they get the patches.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from convcore.engine.conv.im2col.gemm import is_matrix, largest
 from convcore.engine.conv.problem import PARTIAL_SUMS, PassPlan, Problem
 from convcore.engine.conv.struct_fields import forward_lines, output_lines, window
 
-# The weight gradient's blocks may be this many times as long as those of the other passes.
+# Maximum length of the weight gradient's blocks, as a multiple of the other passes' blocks.
 MOST_SUMMED_BLOCKS = 8
 
 
 def weight_gradient(
     problem: Problem, name: str, direct: bool = False
 ) -> tuple[WeightGradient, PassPlan]:
-    """Return the kernel and its plan; direct: the input is its own matrix of patches."""
+    """Return the kernel and the plan; direct: the input is its own matrix of patches."""
     g, last = problem.geometry, problem.channels_last
     x, gy = problem.left, problem.right
     direct_gy = is_matrix(gy, last)
@@ -55,7 +55,7 @@ def weight_gradient(
 def _blocks(problem: Problem) -> Blocks:
     """Return the blocks of pixels: longer where patches are small.
 
-    The block is the side of the gemm that is summed, and gw is read and written once for each.
+    The gemm sums over the block, and gw is read and written once per block.
     """
     g = problem.geometry
     fit = PART_BYTES // (BLOCK * g.columns * problem.itemsize)
@@ -64,19 +64,19 @@ def _blocks(problem: Problem) -> Blocks:
 
 
 def _plan(problem: Problem, name: str, blocks: Blocks, direct_x: bool, direct_gy: bool) -> PassPlan:
-    """Return the plan: pieces of the gradient times chunks of pixels make the items of work."""
+    """Return the plan; work items are blocks of the gradient times chunks of pixels."""
     g, last, itemsize = problem.geometry, problem.channels_last, problem.itemsize
     c, o = problem.c, problem.o
     part_taps, part_channels = parts(g.taps, c, max(blocks.size, 1) * itemsize, not last)
-    # In contiguous memory a block of several images is no matrix: both arrays are gathered.
+    # In contiguous memory a block of several images is not a matrix: both arrays are gathered.
     whole = last or g.n == 1 or blocks.unit == g.pixels
     packed_gy = not (direct_gy and whole)
     o_block = share(o, most_packed(blocks.size, itemsize)) if packed_gy else o
     pieces = g.groups * -(-g.taps // part_taps) * -(-c // part_channels) * -(-o // o_block)
     size = g.c_out * g.columns
     runs = partials(pieces, blocks.count, size * itemsize)
-    # Too few pixels for many threads: output channels are cut, though each item packs the patches
-    # again, which takes 6 to 13 % on one thread; where gradients are packed, too, up to 32 %.
+    # Too few pixels for many threads: cut the output channels, though each item packs the patches
+    # again, which takes 6 to 13 % on one thread; where gradients are packed too, up to 32 %.
     if not packed_gy and pieces * runs < ITEMS // 2:
         o_block = channel_block(o, pieces * runs, o)
         pieces *= -(-o // o_block)

@@ -1,1 +1,1 @@
-"""Products whose rows are pointers to the input: no patch is copied."""
+"""Indirect convolution: products whose rows are pointers to the input; no patch is copied."""

@@ -1,16 +1,16 @@
-"""Forward pass and input gradient by indirection: products whose rows are found by pointers.
+"""Forward pass and input gradient by indirect convolution: rows of the product are pointers.
 
-The sums are those of _im2col_gemm.pyx, in its phases; here phases that differ in the last axis
-alone are one, of several classes (_indirection.pxd).  Patches are not gathered: indirect.c
-multiplies the pixels where they lie.  The weights are copied first, into the panels that its
-products read.
+The sums are those of _im2col_gemm.pyx, phase by phase; here phases that differ only in the last
+axis are one phase with several classes (_indirection.pxd).  Patches are not gathered: indirect.c
+multiplies the pixels in place.  The weights are first packed into the panels that its products
+read.
 
-In bfloat16 a part of the channels is whole blocks of bfloat16.c.  Pixels are packed, into its
-words, unless they are words already: whole blocks in bfloat16, where a word is a pair.
+In bfloat16 a part of the channels is a whole number of blocks of bfloat16.c.  Pixels are packed
+into its words, unless they are words already: whole blocks in bfloat16, where a word is a pair.
 
 Work items are (phase, group, block of pixels, block of output channels).  Where one block holds all
 the pixels, each item packs the weights of its own panel, a part at a time, and they never leave the
-cache; else all are packed first.
+cache; otherwise all weights are packed first.
 """
 
 from cython.parallel cimport prange, threadid
@@ -27,7 +27,7 @@ from convcore.engine.runtime._vectors cimport copy, element, zero
 
 use_team()
 
-# Channels that are summed, packed as one piece of work; at most what `pack` has room for.
+# Summed channels packed as one unit of work; and the longest run in `pack_chunk`.
 cdef enum:
     CHUNK = 16
     MOST_RUN = 32
@@ -36,37 +36,37 @@ cdef enum:
 cdef struct Phase:
     Rows rows
     Blocks blocks
-    Py_ssize_t[3] out_first      # where outputs lie in y; classes follow on each other
+    Py_ssize_t[3] out_first      # offsets of the outputs in y; classes alternate
     Py_ssize_t[3] out_step
     Py_ssize_t[MOST_CLASSES] taps
-    Py_ssize_t[MOST_CLASSES] packed    # where a class's packed weights begin
+    Py_ssize_t[MOST_CLASSES] packed    # where the packed weights of each class begin
     Py_ssize_t first_item
 
-# A tap of the kernel: where it lies in the weights, and where it goes to.
+# A tap of the kernel: its position in the weights, and in the packed weights.
 cdef struct Tap:
     Py_ssize_t offset
-    Py_ssize_t packed            # where the weights of its class begin
-    Py_ssize_t taps              # of its class; 0 if no output sees it
-    Py_ssize_t index             # among them
+    Py_ssize_t packed            # where the packed weights of its class begin
+    Py_ssize_t taps              # taps of its class; 0 if no output reads it
+    Py_ssize_t index             # its index in the class
 
 cdef struct Job:
     bint bfloat16                # products of words, whose part is whole blocks of channels
-    bint narrow_y                # y is bfloat16, a pixel's channels side by side
-    bint by_tile                 # and rounded tile by tile: the scratch has a tile's sums alone
+    bint narrow_y                # y is bfloat16, with contiguous channels
+    bint by_tile                 # round tile by tile: the scratch holds one tile's sums
     bint direct_y                # a pixel's channels are written in place
-    bint joined                  # the outputs of an image are one run in y
-    bint packs                   # an item packs its weights: one panel, in one phase of one class
-    bint tap_runs                # a kernel's taps lie side by side in the weights, in order,
-    bint channel_runs            # or the channels that are summed do
+    bint joined                  # the outputs of an image are one contiguous range of y
+    bint packs                   # an item packs its weights: one panel, one phase and class
+    bint tap_runs                # the kernel's taps are contiguous and in order in the weights
+    bint channel_runs            # or the summed channels are contiguous
     Py_ssize_t groups
-    Py_ssize_t c                 # channels of one group, summed and made
+    Py_ssize_t c                 # summed and output channels of one group
     Py_ssize_t o
-    Py_ssize_t o_full            # o, filled up to whole vectors
+    Py_ssize_t o_full            # o, padded to whole vectors
     Py_ssize_t o_block           # output channels of one item, whole panels
     Py_ssize_t o_blocks
     Py_ssize_t part              # channels summed at a time, whole chunks
     Py_ssize_t kernel            # taps in all
-    Py_ssize_t w_group           # strides of the weights: group, o, c; and all they span
+    Py_ssize_t w_group           # strides of the weights: group, o, c; and the floats they span
     Py_ssize_t w_o
     Py_ssize_t w_c
     Py_ssize_t w_size
@@ -74,14 +74,14 @@ cdef struct Job:
     Py_ssize_t y_c
     Py_ssize_t[3] y_s
     Py_ssize_t row               # floats from a packed output pixel to the next
-    Py_ssize_t zeros             # floats of zeros, which come first in a thread's scratch
-    Py_ssize_t noted             # where a thread notes which inputs it has packed
+    Py_ssize_t zeros             # floats of zeros at the start of a thread's scratch
+    Py_ssize_t noted             # where a thread records the inputs that it has packed
     Py_ssize_t pointers          # where its pointers begin, then packed inputs, then outputs
     Py_ssize_t inputs
     Py_ssize_t outputs
-    Py_ssize_t weights           # and weights that an item packs
-    Py_ssize_t scratch           # floats of scratch a thread
-    Py_ssize_t shared            # floats of packed weights, which come first in the workspace
+    Py_ssize_t weights           # and the weights that an item packs
+    Py_ssize_t scratch           # floats of scratch per thread
+    Py_ssize_t shared            # floats of packed weights, at the start of the workspace
     Py_ssize_t phases
     Py_ssize_t items
 
@@ -89,12 +89,12 @@ cdef struct Job:
 # ---- weights ----
 
 cdef inline Py_ssize_t part_end(const Job *job, Py_ssize_t c) noexcept nogil:
-    """One past the last channel of the part that channel c lies in."""
+    """Return one past the last channel of the part that contains channel c."""
     return min(job.c, (c // job.part + 1) * job.part)
 
 
 cdef inline Py_ssize_t words(const Job *job, Py_ssize_t channels) noexcept nogil:
-    """Rows of packed weights, and floats of a pixel, that so many channels from 0 on take."""
+    """Return the packed floats of `channels` channels of a pixel, or the rows of packed weights."""
     if not job.bfloat16:
         return channels
     return (channels + BFLOAT16_BLOCK - 1) // BFLOAT16_BLOCK * bfloat16().words
@@ -104,10 +104,10 @@ cdef inline float *packed_row(
     const Job *job, const Tap *tap, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t width,
     Py_ssize_t c, float *packed,
 ) noexcept nogil:
-    """Where the weights of a tap and of channel c go, in the panel of `width` that begins at o0.
+    """Return the address of the packed weights of a tap and channel c, in the panel at o0.
 
-    A class's weights are (group, part, panel, tap, c of the part, o of the panel); those that an
-    item packs are of one group, part and panel.  In bfloat16 c is the first of a block.
+    The weights of a class are (group, part, panel, tap, c of the part, o of the panel); those that
+    an item packs are of one group, part and panel.  In bfloat16, c is the first channel of a block.
     """
     cdef Py_ssize_t first = c // job.part * job.part, part = words(job, part_end(job, c) - first)
     cdef Py_ssize_t at = tap.index * part + words(job, c - first)
@@ -121,7 +121,7 @@ cdef inline float *packed_row(
 cdef void pack_lanes(
     const float *w, Py_ssize_t step, Py_ssize_t count, Py_ssize_t width, float *out
 ) noexcept nogil:
-    """out = w[i * step] for `count` of them, filled up with zeros."""
+    """Compute out[i] = w[i * step] for i < count, padded with zeros to `width`."""
     copy(w, step, count, out)
     zero(out + count, width - count)
 
@@ -130,7 +130,7 @@ cdef inline void put_words(
     const Job *job, const Tap *tap, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t width,
     Py_ssize_t c, const float *row, float *packed,
 ) noexcept nogil:
-    """Put a row of weights, those of channel c, among the words of its block of channels."""
+    """Write the weights of channel c into the words of its block of channels."""
     cdef Py_ssize_t term = c % BFLOAT16_BLOCK
     bfloat16().words_of_weights(
         row, width, term, packed_row(job, tap, group, o0, width, c - term, packed)
@@ -141,7 +141,7 @@ cdef void pack_chunk(
     const Job *job, const Tap *taps, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t c0,
     const float *weights, float *packed,
 ) noexcept nogil:
-    """Copy the weights of a chunk of summed channels and a panel of output channels."""
+    """Pack the weights of a chunk of summed channels and a panel of output channels."""
     cdef Py_ssize_t panel = microkernels().panel, o = min(panel, job.o - o0)
     cdef Py_ssize_t c1 = min(job.c, c0 + CHUNK)
     cdef Py_ssize_t width = min(panel, job.o_full - o0), t, c, i, run
@@ -193,7 +193,7 @@ cdef void fill_block(
     const Job *job, const Tap *taps, Py_ssize_t group, Py_ssize_t o0, Py_ssize_t width,
     float *zeros, float *packed,
 ) noexcept nogil:
-    """Fill up the last block of channels with zeros."""
+    """Pad the last block of channels with zeros."""
     cdef Py_ssize_t t, c
     zero(zeros, width)
     for c in range(job.c, (job.c + BFLOAT16_BLOCK - 1) // BFLOAT16_BLOCK * BFLOAT16_BLOCK):
@@ -205,7 +205,7 @@ cdef void fill_block(
 cdef void pack_item(
     const Job *job, const Tap *taps, Py_ssize_t item, const float *weights, float *packed
 ) noexcept nogil:
-    """Pack one chunk and panel out of all."""
+    """Pack the weights of one work item: one chunk and one panel."""
     cdef Py_ssize_t panel = microkernels().panel, panels = (job.o + panel - 1) // panel
     cdef Py_ssize_t chunks = (job.c + CHUNK - 1) // CHUNK
     pack_chunk(
@@ -219,7 +219,7 @@ cdef void pack_item(
 cdef inline float *place(
     const Job *job, const Phase *phase, Py_ssize_t q, float *y
 ) noexcept nogil:
-    """Where output pixel q of a phase lies in y."""
+    """Return the address of output pixel q of a phase in y."""
     cdef Py_ssize_t w = phase.rows.window.line[2].count, h = phase.rows.window.line[1].count
     cdef Py_ssize_t line = q // w, plane = line // h, n = plane // phase.rows.window.line[0].count
     return element(
@@ -236,7 +236,7 @@ cdef inline float *place(
 cdef inline Py_ssize_t run_end(
     const Job *job, const Phase *phase, Py_ssize_t q, Py_ssize_t q1
 ) noexcept nogil:
-    """One past the last of the outputs from q on, before q1, that lie side by side in y."""
+    """Return the end of the range of outputs, from q up to q1, that are contiguous in y."""
     cdef Py_ssize_t length = phase.rows.window.line[2].count
     if job.joined:
         length = phase.rows.window.pixels
@@ -247,9 +247,9 @@ cdef void point_out(
     const Job *job, const Phase *phase, Py_ssize_t q0, Py_ssize_t q1, float *y, float *outputs,
     Py_ssize_t row, float **out,
 ) noexcept nogil:
-    """Pointers to the outputs of a block, class after class, each `pitch` after the one before.
+    """Write pointers to the outputs of a block, class by class, with `pitch` pointers per class.
 
-    They are packed, `row` floats apart, if outputs is not NULL.
+    Outputs are packed with `row` floats each if `outputs` is not NULL.
     """
     cdef const Rows *r = &phase.rows
     cdef Py_ssize_t[MOST_CLASSES] found
@@ -278,7 +278,7 @@ cdef void unpack(
     const Job *job, const Phase *phase, Py_ssize_t q0, Py_ssize_t q1, Py_ssize_t channels,
     const float *rows, Py_ssize_t row, float *y,
 ) noexcept nogil:
-    """Copy packed outputs (pixels, channels) to their places in y, whose lines are contiguous."""
+    """Copy packed outputs (pixels, channels) to y, whose lines are contiguous."""
     cdef Py_ssize_t end
     while q0 < q1:
         end = run_end(job, phase, q0, q1)
@@ -298,7 +298,7 @@ cdef void widen(
     const Job *job, const Phase *phase, Py_ssize_t q0, Py_ssize_t q1, Py_ssize_t channels,
     const float *y, float *rows, Py_ssize_t row,
 ) noexcept nogil:
-    """The way back, of outputs in bfloat16: what is added to."""
+    """Copy bfloat16 outputs to packed float32 outputs, to accumulate on them."""
     cdef Py_ssize_t end
     while q0 < q1:
         end = run_end(job, phase, q0, q1)
@@ -315,7 +315,7 @@ cdef void widen(
 cdef inline Py_ssize_t class_count(
     const Rows *r, Py_ssize_t c, Py_ssize_t q0, Py_ssize_t q1
 ) noexcept nogil:
-    """How many of the outputs [q0, q1) are of class c."""
+    """Return the number of outputs in [q0, q1) that are of class c."""
     cdef Py_ssize_t width = r.window.line[2].count, each
     if r.classes == 1:
         return q1 - q0
@@ -330,7 +330,7 @@ cdef inline const float *packed_weights(
     const Job *job, const Phase *phase, Py_ssize_t c, Py_ssize_t group, Py_ssize_t o0,
     Py_ssize_t c0, const float *packed,
 ) noexcept nogil:
-    """Where the packed weights of a class begin, for one part and from one panel on."""
+    """Return the address of a class's packed weights, for one part and the panels from o0 on."""
     cdef Py_ssize_t part = words(job, part_end(job, c0) - c0)
     return packed + phase.packed[c] + phase.taps[c] * (
         (group * words(job, job.c) + words(job, c0)) * job.o_full + part * o0
@@ -341,10 +341,10 @@ cdef inline const float *weights_after(
     const Job *job, const Phase *phase, Py_ssize_t item, int threads, Py_ssize_t c, Py_ssize_t c1,
     const float *packed,
 ) noexcept nogil:
-    """The packed weights that a thread reads after those of class c and a part that ends at c1.
+    """Return the packed weights that a thread reads after those of class c and a part ending at c1.
 
-    It most likely does the item that is `threads` further.  NULL if there is none, or if the
-    weights are in a cache, where the first block of pixels has left them.
+    The next item is most likely `threads` further.  Return NULL if there is none, or if the weights
+    are in a cache, where the first block of pixels has left them.
     """
     cdef Py_ssize_t first = 0, per_group = phase.blocks.count * job.o_blocks
     if job.packs or item % per_group >= job.o_blocks:
@@ -364,7 +364,7 @@ cdef inline const float *weights_after(
 
 
 cdef inline bint already_packed(const Job *job, Py_ssize_t inputs, float *scratch) noexcept nogil:
-    """Note which inputs a thread packs; true if it was these, whole, for the item before."""
+    """Record which inputs a thread packs; return whether its last item packed the same."""
     cdef Py_ssize_t *noted = <Py_ssize_t *>(scratch + job.noted)
     cdef bint same = noted[0] == inputs and job.part >= job.c
     noted[0] = inputs
@@ -376,7 +376,7 @@ cdef void block_item(
     const float *x, const float *w, const float *packed, const Epilogue *epilogue, float *y,
     float *scratch,
 ) noexcept nogil:
-    """One block of pixels by one block of output channels, all that is summed."""
+    """Compute one block of pixels by one block of output channels, over all channels and taps."""
     cdef const Rows *r = &phase.rows
     cdef Py_ssize_t per_group = phase.blocks.count * job.o_blocks
     cdef Py_ssize_t group = item // per_group, block = item % per_group // job.o_blocks
@@ -455,7 +455,7 @@ cdef void item_of(
     const float *x, const float *w, const float *packed, const Epilogue *epilogue, float *y,
     float *scratch,
 ) noexcept nogil:
-    """Find the item's phase and do it."""
+    """Find the item's phase and compute the item."""
     cdef Py_ssize_t i = 0
     while i + 1 < job.phases and phases[i + 1].first_item <= item:
         i += 1
@@ -466,13 +466,13 @@ cdef void item_of(
 
 
 cdef inline Py_ssize_t all_chunks(const Job *job) noexcept nogil:
-    """Items of `pack_item`."""
+    """Return the number of work items of `pack_item`."""
     cdef Py_ssize_t panels = (job.o + microkernels().panel - 1) // microkernels().panel
     return job.groups * panels * ((job.c + CHUNK - 1) // CHUNK)
 
 
 cdef class IndirectCorrelation(FloatCorrelation):
-    """The kernel of correlation.py; phases, taps: dicts with the structs' fields."""
+    """Kernel of correlation.py; phases, taps: dicts with the structs' fields."""
 
     cdef Job job
     cdef Phase *phases
@@ -501,7 +501,7 @@ cdef class IndirectCorrelation(FloatCorrelation):
         self, const float *x, const float *w, const float *prepacked, float *y, float *workspace,
         const Epilogue *epilogue, int threads,
     ) noexcept nogil:
-        """Pack the weights, unless they are prepacked, then do every item."""
+        """Pack the weights, unless they are prepacked, then run every item."""
         cdef const Job *job = &self.job
         cdef const Phase *phases = self.phases
         cdef const Tap *taps = self.taps

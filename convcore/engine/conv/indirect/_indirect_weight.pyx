@@ -1,14 +1,14 @@
-"""Weight gradient by indirection: products with the pixels under each tap, found by pointers.
+"""Weight gradient by indirect convolution: products with the pixels under each tap, by pointers.
 
     gw[o, c, t] = sum over images n and output pixels q of  gy[n, o, q] * x[n, c, under tap t of q]
 
-For each tap this is a product of grad_output, turned into rows of output channels, with the pixels
-under that tap, multiplied where they lie (indirect.c, _indirection.pxd).
+For each tap this is a product of grad_output, transposed to rows of output channels, with the
+pixels under that tap, multiplied in place (indirect.c, _indirection.pxd).
 
-In bfloat16 blocks of pixels are filled up with zeros to whole blocks of terms of bfloat16.c.
+In bfloat16, blocks of pixels are padded with zeros to whole blocks of terms of bfloat16.c.
 
-Work items are (group, block of o, block of c, run of taps, chunk of blocks); see _partials.pxd
-for the latter.
+Work items are (group, block of o, block of c, range of taps, chunk of blocks); see _partials.pxd
+for the chunks.
 """
 
 from convcore.engine.conv._blocks cimport Blocks, block_begin, block_end
@@ -20,12 +20,12 @@ from convcore.engine.runtime._vectors cimport copy, element, zero
 
 cdef struct Job:
     bint bfloat16                # products of words
-    Rows x                       # how an output pixel looks at the input
-    Rows gy                      # and at its own gradient: one tap, no pads
+    Rows x                       # the inputs that an output pixel reads
+    Rows gy                      # its gradient, as one tap without pads
     Blocks blocks                # whole lines, or pieces of a line
     bint channels_last           # gw's memory
     Py_ssize_t groups
-    Py_ssize_t c                 # channels of one group, in and out
+    Py_ssize_t c                 # input and output channels of one group
     Py_ssize_t o
     Py_ssize_t c_block           # of one item
     Py_ssize_t c_blocks
@@ -34,7 +34,7 @@ cdef struct Job:
     Py_ssize_t tap_block
     Py_ssize_t tap_blocks
     Py_ssize_t partials
-    Py_ssize_t sum_row           # floats of a tap's sums: c_block filled up to whole vectors
+    Py_ssize_t sum_row           # floats of a tap's sums: c_block padded to whole vectors
     Py_ssize_t pointers          # where a thread's pointers begin, after the zeros, then inputs,
     Py_ssize_t inputs            # packed gradients, sums
     Py_ssize_t gradients
@@ -46,7 +46,7 @@ cdef struct Job:
 cdef inline void fill_pointers(
     const float **table, Py_ssize_t begin, Py_ssize_t end, const float *zeros
 ) noexcept nogil:
-    """Point [begin, end) of a table to zeros."""
+    """Set entries [begin, end) of a pointer table to zeros."""
     cdef Py_ssize_t i
     for i in range(begin, end):
         table[i] = zeros
@@ -99,7 +99,7 @@ cdef void add_block(
 cdef void weight_item(
     const Job *job, Py_ssize_t item, const float *x, const float *gy, float *gw, float *scratch
 ) noexcept nogil:
-    """Sum one chunk of pixel blocks into one piece of one of the partial gradients."""
+    """Sum one chunk of pixel blocks into one block of a partial gradient."""
     cdef Py_ssize_t K = job.x.window.taps * job.c, block, partial, t0, t1, c0, c, o0, o, group, i
     cdef Py_ssize_t begin, end, t
     cdef const float *sums
@@ -136,7 +136,7 @@ cdef void weight_item(
 
 
 cdef class IndirectWeightGradient(FloatWeightGradient):
-    """The kernel of weight.py."""
+    """Kernel of weight.py."""
 
     cdef Job job
 

@@ -1,11 +1,11 @@
-"""Where the pixels under each tap of a block's outputs lie: see _indirection.pxd."""
+"""Fill indirection buffers: pointers to the pixels under each tap (see _indirection.pxd)."""
 
 from convcore.engine.conv.im2col._im2col cimport Line, clip, source
 from convcore.engine.runtime._isa cimport bfloat16, microkernels
 from convcore.engine.runtime._vectors cimport element
 
-# A run of outputs of one plane: the lines [h0, h1) of them, from column w0 of the first to column
-# w1 of the last; and the box of the input that they see, [low, high) on its last two axes.
+# A range of outputs of one plane: the lines [h0, h1), from column w0 of the first to column w1 of
+# the last; and the bounding box of the inputs that they read, [low, high) on the last two axes.
 cdef struct Plane:
     Py_ssize_t n
     Py_ssize_t d
@@ -19,7 +19,7 @@ cdef struct Plane:
 
 
 cdef inline Plane next_plane(const Rows *r, Py_ssize_t q0, Py_ssize_t q1) noexcept nogil:
-    """The part of [q0, q1) that lies in the plane of outputs where it begins."""
+    """Return the part of [q0, q1) that is in the same output plane as q0."""
     cdef Plane p
     cdef Py_ssize_t width = r.window.line[2].count, lines = r.window.line[1].count
     cdef Py_ssize_t line = q0 // width, plane = line // lines
@@ -36,7 +36,7 @@ cdef inline Plane next_plane(const Rows *r, Py_ssize_t q0, Py_ssize_t q1) noexce
 cdef inline void see(
     const Line *line, Py_ssize_t first, Py_ssize_t last, Py_ssize_t *low, Py_ssize_t *high
 ) noexcept nogil:
-    """Widen [low, high) to the inputs that outputs first to last of a line see."""
+    """Extend [low, high) to include the inputs read by outputs first to last of a line."""
     if line.taps > 0 and first <= last:
         low[0] = min(low[0], source(line, first, 0))
         high[0] = max(high[0], source(line, last, line.taps - 1) + 1)
@@ -45,7 +45,7 @@ cdef inline void see(
 cdef inline void crop(
     Py_ssize_t size, Py_ssize_t keep, Py_ssize_t *low, Py_ssize_t *high, Py_ssize_t *count
 ) noexcept nogil:
-    """Cut a range of inputs, of which every keep-th counts, to those there are."""
+    """Clip a range of inputs, of which every keep-th counts, to the valid indices."""
     if low[0] < 0:
         low[0] += (keep - 1 - low[0]) // keep * keep
     high[0] = min(high[0], size)
@@ -53,7 +53,7 @@ cdef inline void crop(
 
 
 cdef inline void find_box(const Rows *r, Plane *p) noexcept nogil:
-    """Find what a plane's outputs see of the input's last two axes."""
+    """Compute the bounding box of a plane's outputs on the input's last two axes."""
     cdef Py_ssize_t c, w0 = 0, w1 = r.window.line[2].count, far = 1 << 60
     if p.h1 - p.h0 == 1:
         w0, w1 = p.w0, p.w1
@@ -73,7 +73,7 @@ cdef void pack_pixels(
     const Rows *r, const float *x, Py_ssize_t channels, const float *end, Py_ssize_t q0,
     Py_ssize_t q1, float *copy,
 ) noexcept nogil:
-    """Copy what the outputs [q0, q1) see of `channels` channels: plane by plane, depth by depth."""
+    """Pack the inputs of outputs [q0, q1) of `channels` channels, plane by plane."""
     cdef const Window *v = &r.window
     cdef Py_ssize_t width, runs, run, td, d, first
     cdef const float *box
@@ -88,12 +88,12 @@ cdef void pack_pixels(
         find_box(r, &p)
         width = p.count[1]
         run, runs = width, p.count[0]
-        # Whole lines that follow on each other are one run.
+        # Whole lines that are adjacent in memory are one run.
         if r.keep[0] == 1 and r.keep[1] == 1 and v.s[1] == width * v.s[2]:
             run, runs = run * runs, 1
         for td in range(v.line[0].taps):
             d = source(&v.line[0], p.d, td)
-            # Without a width no tap meets an output, and low is no place in the input.
+            # With an empty box no tap reads an input, and `low` is not a valid index.
             if 0 <= d < v.line[0].size and p.count[0] > 0 and width > 0:
                 first = p.n * v.s_n + d * v.s[0] + p.low[0] * v.s[1] + p.low[1] * v.s[2]
                 box = element(x, first, r.narrow)
@@ -109,7 +109,7 @@ cdef inline void point_run(
     const float *line, bint narrow, Py_ssize_t first, Py_ssize_t step, Py_ssize_t j0,
     Py_ssize_t a, Py_ssize_t b, Py_ssize_t j1, const float *zeros, const float **table,
 ) noexcept nogil:
-    """Pointers of outputs [j0, j1) of a line to their pixels; outside [a, b) to zeros."""
+    """Write pointers to the pixels of outputs [j0, j1) of a line; outside [a, b), to zeros."""
     cdef Py_ssize_t j
     for j in range(j0, a):
         table[j - j0] = zeros
@@ -123,7 +123,7 @@ cdef void point(
     const Rows *r, const float *x, Py_ssize_t q0, Py_ssize_t q1, const float *copy,
     const float *zeros, const float **table,
 ) noexcept nogil:
-    """Fill the tables of all classes; that of class c begins after the taps of those before it."""
+    """Fill the tables of all classes; each begins after the taps of the classes before it."""
     cdef const Window *v = &r.window
     cdef const Line *columns
     cdef const float *lines

@@ -1,4 +1,4 @@
-"""Forward pass and input gradient by indirection; kernel: _indirect.pyx."""
+"""Plan forward passes and input gradients by indirect convolution; kernel: _indirect.pyx."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from convcore.engine.conv.struct_fields import Fields, forward_lines, line, thre
 from convcore.engine.geometry import Axis
 from convcore.engine.runtime import _isa
 
-# Pixels of a block whose inputs, and outputs, are packed in a 1 MiB L2.
+# Pixels of a block whose packed inputs and outputs fit in a 1 MiB L2.
 PACKED_BLOCK = 96
-# Output channels of one item at most, so that few items see the same pixels; fewer where there
-# would be less than so many items.  With 8 where nothing is packed, passes take as long on 2
+# Maximum output channels of one item, so that few items read the same pixels; fewer if there would
+# be fewer items than the second constant.  With 8 where nothing is packed, passes take as long on 2
 # threads, and 1.2 to 2 times as long on 16; where pixels are packed, more items pack the same ones.
 O_BLOCK = 1024
 ITEMS = 16
 PACKED_ITEMS = 8
-# Where there are so few pixels, an item takes them all, and one panel of output channels, whose
-# weights it packs itself, so that they never leave the cache; if their pointers fit there too.
+# With at most this many pixels an item computes all of them for one panel of output channels, whose
+# weights it packs itself so that they never leave the cache; if their pointers fit there too.
 FEW_PIXELS = 800
 FEW_POINTERS = 32 << 10
 LEAST_PANELS = 4
-# Weights of one panel that are multiplied at a time: each few rows read them again, out of L2.
+# Weights of one panel that are multiplied at a time: every few rows they are read again from L2.
 PART_BYTES = 512 << 10
 FEW_PART_BYTES = 256 << 10
-# Products of bfloat16 that are summed before the rest of the channels: half the bytes.  To try
-# others, where the processor's instruction is taken: benchmarks/sweep.py --precision bf16
+# Bytes of bfloat16 weights summed before the rest of the channels: half the bytes of float32.  To
+# try others, on a CPU with the bfloat16 instruction: benchmarks/sweep.py --precision bf16
 # --constant indirect_correlation.BFLOAT16_PART --values 1024,16384
 # --layer 8,2048,7,7,512,1,1,0,1,1
 BFLOAT16_PART = 4096
@@ -59,7 +59,7 @@ Tap = tuple[int, ...]
 
 
 class RowPhase(NamedTuple):
-    """The forward pass, or the phases of an input gradient that share their lines.
+    """The forward pass, or the phases of an input gradient that differ only in the last axis.
 
     ``taps`` has, for each class of columns, the kernel's taps in the order of the pointers.
     """
@@ -72,14 +72,14 @@ class RowPhase(NamedTuple):
 
     @property
     def multiplied(self) -> int:
-        """Products of an image for one pair of channels: the sum over outputs of their taps."""
+        """Return the products of an image for a pair of channels: outputs times their taps."""
         depth, height, _ = counts_of(self.lines)
         pairs = zip(self.columns, self.taps, strict=True)
         return depth * height * sum(c["count"] * len(taps) for c, taps in pairs)
 
 
 def row_phases_of(problem: Problem) -> list[RowPhase]:
-    """Return the row phases: one if forward, else one a stride phase of all axes but the last."""
+    """Return the row phases: one if forward, else one per stride phase of all axes but the last."""
     axes = three(problem.geometry.axes)
     if problem.pass_name == FORWARD:
         lines_of = forward_lines(problem.geometry)
@@ -111,14 +111,14 @@ def _taps(phase: Phase) -> range:
 
 
 def words(channels: int, bfloat16: bool) -> int:
-    """Return the words of so many channels: floats, or what bfloat16.c multiplies."""
+    """Return the packed words (floats, or units of bfloat16.c) of `channels` channels."""
     if not bfloat16:
         return channels
     return -(-channels // _isa.BFLOAT16_TERMS) * _isa.bfloat16_words()
 
 
 def packs_input(problem: Problem) -> bool:
-    """Return whether pixels are copied: channels lie apart in the array that is read, or narrow."""
+    """Return whether pixels are packed: channels are not contiguous, or bfloat16."""
     if problem.narrow_left:
         return True
     return problem.left.strides[1] != 1 and problem.left.shape[1] > 1
@@ -134,7 +134,7 @@ def _packs(problem: Problem, bfloat16: bool) -> bool:
 
 
 def most_seen(problem: Problem, bfloat16: bool = False) -> int:
-    """Return a bound of the pixels that a block sees, if they are packed."""
+    """Return an upper bound of the pixels that a block reads if they are packed, else 0."""
     if not (bfloat16 or packs_input(problem)):
         return 0
     row_phases = row_phases_of(problem)
@@ -145,7 +145,7 @@ def most_seen(problem: Problem, bfloat16: bool = False) -> int:
 
 
 class _Sizes(NamedTuple):
-    """Channels summed and made, and how both and the pixels are cut."""
+    """Summed and output channels, and the block sizes of channels and pixels."""
 
     c: int
     o: int
@@ -161,11 +161,11 @@ class _Sizes(NamedTuple):
 
     @property
     def by_tile(self) -> bool:
-        """Whether each tile of sums is rounded at once, as all channels are summed there."""
+        """Return whether each tile is rounded when summed: one part has all channels."""
         return self.narrow_output and self.part >= self.c
 
     def words(self, channels: int) -> int:
-        """Return the floats that so many channels of a pixel take, or rows of packed weights."""
+        """Return the floats of `channels` channels of a pixel, or the rows of packed weights."""
         return words(channels, self.bfloat16)
 
     @property
@@ -176,7 +176,7 @@ class _Sizes(NamedTuple):
 def _is_alone(problem: Problem, row_phases: list[RowPhase], o: int) -> bool:
     """Return whether each item is one panel of output channels of all pixels.
 
-    It packs that panel's weights itself, unless they are prepacked.
+    The item packs that panel's weights itself, unless they are prepacked.
     """
     g = problem.geometry
     if len(row_phases) != 1 or len(row_phases[0].columns) != 1:
@@ -193,12 +193,12 @@ def _is_alone(problem: Problem, row_phases: list[RowPhase], o: int) -> bool:
 def _cuts(
     problem: Problem, row_phases: list[RowPhase], o: int, input_packed: bool
 ) -> tuple[int, list[Blocks]]:
-    """Return the output channels and the blocks of pixels of items; smaller where items are few."""
+    """Return the output channels and the pixel blocks of items; smaller where items are few."""
     g, panel = problem.geometry, _isa.panel()
     o_block = up(share(o, O_BLOCK), panel)
     most = most_pixels(g.taps, PACKED_BLOCK if input_packed else BLOCK)
     counts = [counts_of(p.lines) for p in row_phases]
-    # Outputs of one tap share no pixels: blocks are whole tiles of rows, and what is left is small
+    # Outputs of one tap share no pixels: blocks are whole tiles of rows, and the remainder is small
     # and last, so that threads end together.  Two lines of 14 would be four tiles of 6, one of 4.
     whole_lines = input_packed or g.taps > 1
     enough = PACKED_ITEMS if input_packed else ITEMS
@@ -254,9 +254,9 @@ def _sizes(
 
 
 def _part_of_bfloat16(problem: Problem, taps: int) -> int:
-    """Return the most channels of a part, which follow from the shapes alone.
+    """Return the maximum channels of a part, which depends on the shapes alone.
 
-    They say in which order a sum's terms are added; so it is the same on all instruction sets.
+    It fixes the order of a sum's additions, so bits are the same on all instruction sets.
     """
     most = min(BFLOAT16_PART // max(taps, 1), 2 * most_channels(most_seen(problem, True)))
     return max(most // _isa.BFLOAT16_TERMS, 1) * _isa.BFLOAT16_TERMS
@@ -291,7 +291,7 @@ def _packed(
 def _memory(
     problem: Problem, sizes: _Sizes, views: list[Fields], input_packed: bool, direct: bool
 ) -> Fields:
-    """Return where the parts of a thread's scratch begin."""
+    """Return the offsets of the sections of a thread's scratch."""
     lanes, block = _isa.lanes(), sizes.block
     summed = sizes.words(min(sizes.part, sizes.c))
     pixel, row = up(summed, lanes), min(sizes.o_block, sizes.o_full)
@@ -323,7 +323,7 @@ def _records(
     firsts: list[list[int]],
     each: int,
 ) -> Iterator[Fields]:
-    """Yield the fields of Phase for each; each: items of a block of pixels."""
+    """Yield the fields of each Phase; `each`: items per block of pixels."""
     items = 0
     for p, view, blocks, packed in zip(row_phases, views, sizes.blocks, firsts, strict=True):
         missing = [0] * (MOST_CLASSES - len(packed))
@@ -342,7 +342,7 @@ def _records(
 def correlation(
     problem: Problem, name: str, bfloat16: bool = False
 ) -> tuple[IndirectCorrelation, PassPlan]:
-    """Return the kernel and its plan; bfloat16: whether factors are rounded to it."""
+    """Return the kernel and its plan; bfloat16: whether factors are rounded to bfloat16."""
     g, x, w, y = problem.geometry, problem.left, problem.right, problem.output
     w_o, w_c = w.strides[:2] if problem.pass_name == FORWARD else w.strides[1::-1]
     input_packed = _packs(problem, bfloat16)

@@ -1,13 +1,13 @@
-"""The last axis's stride folded into channels: filter banks and patch embeddings, by indirection.
+"""Fold the last axis's stride into the channels: filter banks and patch embeddings.
 
 Where a kernel has S times K taps and a stride of S, input S*j + r is pixel j of channel r, under a
-kernel of K taps and a stride of 1.  No number moves: the same memory has other axes.  Few input
-channels become many, which are multiplied where they lie (plan.py).
+kernel of K taps and a stride of 1.  No data moves: the same memory gets other axes.  Few input
+channels become many, which indirect convolution multiplies in place (plan.py).
 
     contiguous     (N, C, H, S*W) is (N, S, C, H, W): C is the depth, under a kernel of C slices
     channels_last  (N, H, S*W, C) is (N, S*C, H, W)
 
-Input, weight and their gradients are channels_last then; the output stays what it is.
+Input, weight and their gradients are then channels_last; the output's format does not change.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from convcore.engine.geometry import Axis, Geometry
 
 _NAME = "folded_stride"
 
-# Products of an output from which it pays; few_channels is as fast for a stem of 4 x 4 pixels.
+# Minimum products per output for it to pay off; few_channels is as fast for a stem of 4 x 4 pixels.
 LEAST_COLUMNS = 256
 
 
@@ -73,7 +73,7 @@ def _unprofitable(problem: Problem) -> str | None:
 
 
 def _folded(problem: Problem) -> Problem:
-    """Return the same problem with the stride of the last axis among the channels."""
+    """Return the same problem with the stride of the last axis folded into the channels."""
     g, last = problem.geometry, problem.geometry.axes[-1]
     stride = last.stride
     column = Axis(
@@ -99,7 +99,7 @@ def _folded(problem: Problem) -> Problem:
 def _prepare(problem: Problem) -> tuple[Any, PassPlan]:
     folded = _folded(problem)
     kernel, plan = INDIRECT.prepare(folded)
-    # A bias of an input gradient would be one of the folded channels.
+    # The bias of an input gradient is per original channel: the kernel cannot add it.
     ends = plan.supports_epilogue and problem.pass_name == FORWARD
     g = folded.geometry
     return kernel, plan._replace(

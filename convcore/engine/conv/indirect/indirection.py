@@ -1,4 +1,4 @@
-"""Fields of the indirection buffer: which pixel lies under each tap of a block's outputs.
+"""Fields of the indirection buffer: pointers to the pixels under each tap of a block's outputs.
 
 The struct is in _indirection.pxd.
 """
@@ -12,16 +12,16 @@ from convcore.engine.conv.struct_fields import Fields, line, window
 from convcore.engine.runtime import _isa
 from convcore.engine.runtime.layout import Layout
 
-# The kernels' bounds: classes of outputs, and bytes of a pointer.
+# Limits of the kernels: classes of outputs, and bytes of a pointer.
 MOST_CLASSES = 16
 POINTER = 8
-# Rows that the products keep in registers: blocks are whole numbers of them where they can be.
+# Rows that the products hold in registers: blocks are multiples of it where possible.
 ROWS = _isa.rows()
-# Pixels of a block, and fewer where there are so many taps that their pointers fill a cache.
+# Pixels of a block, and the minimum when there are so many taps that pointers fill a cache.
 BLOCK = 192
 LEAST_BLOCK = 24
 POINTER_BYTES = 96 << 10
-# Packed inputs of a block: as many channels at a time as fit the first, at least FEWEST of them,
+# Packed inputs of a block: as many channels at a time as fit the first constant, at least FEWEST,
 # which must fit the second.
 PACKED_BYTES = 1 << 20
 MOST_PACKED_BYTES = 2 << 20
@@ -29,41 +29,41 @@ FEWEST = 16
 
 
 def most_pixels(taps: int, most: int = BLOCK) -> int:
-    """Return the most pixels of a block whose pointers fit a cache."""
+    """Return the maximum pixels of a block whose pointers fit in the cache."""
     fit = POINTER_BYTES // (POINTER * max(taps, 1))
     return max(LEAST_BLOCK, min(most, fit // ROWS * ROWS))
 
 
 def too_many_taps(taps: int) -> str | None:
-    """Return a reason where even the smallest block has too many pointers."""
+    """Return a reason if even the smallest block has too many pointers, else None."""
     if taps * POINTER * LEAST_BLOCK > POINTER_BYTES:
         return f"{taps} taps: too many pointers"
     return None
 
 
 def too_many_pixels(seen: int) -> str | None:
-    """Return a reason where a block sees more pixels than can be packed."""
+    """Return a reason if a block reads more pixels than can be packed, else None."""
     if 4 * seen * FEWEST > MOST_PACKED_BYTES:
         return f"{seen} pixels under the taps of a block: too many to turn"
     return None
 
 
 def most_channels(seen: int) -> int:
-    """Return the most channels of so many pixels that are packed at a time."""
+    """Return the maximum channels of `seen` pixels that are packed at a time."""
     return max(FEWEST, PACKED_BYTES // (4 * max(seen, 1)) // FEWEST * FEWEST)
 
 
 def cut_pixels(total: int, most: int) -> Blocks:
-    """Cut outputs into blocks of ``most``, but for what is left at the end."""
+    """Cut outputs into blocks of ``most``; the last one may be smaller."""
     size = min(most, total)
     count = -(-total // size) if size else 0
     return Blocks(total, size, count, count)
 
 
 def cut_lines(n: int, counts: list[int], most: int) -> Blocks:
-    """Cut outputs into blocks of about ``most``: whole planes or lines, or pieces of long lines.
+    """Cut outputs into blocks of about ``most``: whole planes or lines, or parts of long lines.
 
-    So a block sees few lines twice that another one sees too.
+    This way few input lines are read by more than one block.
     """
     depth, height, width = counts
     total = n * depth * height * width
@@ -82,16 +82,16 @@ def cut_lines(n: int, counts: list[int], most: int) -> Blocks:
 
 
 def counts_of(lines: list[Fields]) -> list[int]:
-    """Return the outputs of each axis."""
+    """Return the number of outputs of each axis."""
     return [axis["count"] for axis in lines]
 
 
 def rows(lines: list[Fields], columns: list[Fields], array: Layout, packed: bool) -> Fields:
-    """Return the fields of Rows over an array, but for ``bfloat16``, ``pitch`` and ``pixel``.
+    """Return the fields of Rows over an array, except ``bfloat16``, ``pitch`` and ``pixel``.
 
     ``narrow`` is false: the array is float32.
 
-    ``columns`` has one line a class; ``lines[2]`` is that of the first class, with all outputs.
+    ``columns`` has one Line per class; ``lines[2]`` is the first class's, with all outputs.
     """
     missing = [line(0, 0, 1, 0, 0, 1)] * (MOST_CLASSES - len(columns))
     return {
@@ -106,7 +106,7 @@ def rows(lines: list[Fields], columns: list[Fields], array: Layout, packed: bool
 
 
 def _step_between(axis: Fields) -> int:
-    """Return the step from one input that outputs see to the next."""
+    """Return the greatest step such that all inputs read by outputs are multiples of it."""
     return axis["stride"] if axis["taps"] <= 1 else math.gcd(axis["stride"], axis["step"])
 
 
@@ -118,7 +118,7 @@ def span(array: Layout) -> int:
 
 
 def seen_pixels(rows: Fields, blocks: Blocks) -> int:
-    """Return a bound of the input pixels that one block sees, each counted once a tap of depth."""
+    """Return an upper bound of the input pixels of one block, counted once per tap of depth."""
     if blocks.count == 0:
         return 0
     depth, height, width = rows["window"]["line"]
@@ -127,7 +127,7 @@ def seen_pixels(rows: Fields, blocks: Blocks) -> int:
     if pieces:
         seen = planes = 1
         across = max(_seen(c, -(-blocks.size // len(columns)) + 1, keep[1]) for c in columns)
-        # The classes' first inputs differ.
+        # The first inputs of the classes differ.
         across += max(c["first"] for c in columns) - min(c["first"] for c in columns)
     else:
         seen = -(-blocks.size // width["count"])
@@ -139,7 +139,7 @@ def seen_pixels(rows: Fields, blocks: Blocks) -> int:
 
 
 def _seen(axis: Fields, outputs: int, keep: int) -> int:
-    """Return the inputs of an axis that some neighbouring outputs see: none without a tap."""
+    """Return the number of inputs of an axis read by `outputs` adjacent outputs; 0 without taps."""
     if axis["taps"] == 0:
         return 0
     reach = (outputs - 1) * axis["stride"] + (axis["taps"] - 1) * axis["step"] + 1

@@ -1,9 +1,9 @@
 """Indirect convolution: products whose rows are pointers to the pixels under each tap.
 
 No patch is copied.  In float32, for any kernel, stride and dilation: the forward pass, the input
-gradient in its phases (engine/conv/stride_phases.py), and the weight gradient.  Channels are
-multiplied where they lie side by side in memory; where they do not, the lines that a block sees are
-transposed first, once for all taps.
+gradient in its phases (engine/conv/stride_phases.py), and the weight gradient.  Contiguous channels
+are multiplied in place; otherwise the lines that a block reads are transposed first, once for all
+taps.
 
 References
 ----------
@@ -34,17 +34,17 @@ from convcore.engine.conv.problem import (
 from convcore.engine.runtime import _isa
 
 _NAME = "indirect"
-# Where one tap of planes has no more pixels than this, transposing costs more than packing saves.
+# For one tap and planes of at most this many pixels, transposing costs more than packing saves.
 FEW_PIXELS = 64
-# Planes are transposed where each pixel is then multiplied for at least so many channels.
+# Minimum channels that each pixel is multiplied for, if planes are to be transposed.
 LEAST_TRANSPOSED = 64
-# Planes of so many pixels, of one tap, BLAS writes at once where they belong: with so few summed
-# channels, or half as many as the result's, it takes 0.5 to 0.96 of the time; with more, or in
-# planes of 14 x 14 pixels, up to 1.7 times: benchmarks/sweep.py --threads 1 --formats contiguous
+# For one tap and planes of this many pixels BLAS writes results in place: with at most so many
+# summed channels, or half as many as the result's, it takes 0.5 to 0.96 of the time; with more, or
+# in planes of 14 x 14 pixels, up to 1.7 times: benchmarks/sweep.py --threads 1 --formats contiguous
 # --passes forward --constant indirect.MANY_PIXELS --values 1,1000000
 # --layer 8,64,56,56,256,1,1,0,1,1, and with other channels and sizes.
 MANY_PIXELS = 28 * 28
-# With one tap a gradient of more weights than this is BLAS's: nothing is gained but the gathering.
+# With one tap, BLAS computes gradients of more weights than this: only gathering is saved here.
 MOST_POINTWISE_WEIGHTS = 64 << 10
 
 

@@ -1,4 +1,4 @@
-"""Weight gradient by indirection; kernel: _indirect_weight.pyx."""
+"""Plan weight gradients by indirect convolution; kernel: _indirect_weight.pyx."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from convcore.engine.conv.problem import PassPlan, Problem
 from convcore.engine.conv.struct_fields import Fields, forward_lines, output_lines
 from convcore.engine.runtime import _isa
 
-# Taps of a piece of the gradient, and the floats of its sums: half a 1 MiB L2.
+# Taps of a block of the gradient, and the floats of its sums: half of a 1 MiB L2.
 TAPS = 32
 SUMS = 128 << 10
-# Input channels of a piece, over all its taps: whole panels, and then as many o as fit.
+# Input channels of a block, over all its taps: whole panels, and then as many o as fit.
 CHANNELS = 256
 
 
 def packs_input(problem: Problem, bfloat16: bool = False) -> bool:
-    """Return whether the input is copied: whole vectors of a pixel's own numbers are read.
+    """Return whether the input is packed, because products read whole vectors of each pixel.
 
-    Products in bfloat16 read bfloat16 as well as float32.
+    bfloat16 products read bfloat16 input in place as well as float32.
     """
     if problem.narrow_left and not bfloat16:
         return True
@@ -38,12 +38,12 @@ def packs_input(problem: Problem, bfloat16: bool = False) -> bool:
 
 
 def _packs_gradients(problem: Problem, bfloat16: bool) -> bool:
-    """Return whether a block's own gradients are copied before words are made of them, or none."""
+    """Return whether grad_output is copied before it is converted to words (if it is converted)."""
     return not bfloat16 or problem.right.strides[1] != 1 or problem.o % _isa.lanes() > 0
 
 
 def _views(problem: Problem, bfloat16: bool = False) -> tuple[Fields, Fields, Blocks]:
-    """Return how a block looks at the input and at its own gradients, and the blocks."""
+    """Return (Rows of the input, Rows of grad_output, blocks of pixels)."""
     g = problem.geometry
     lines_of, out_lines = forward_lines(g), output_lines(g)
     return (
@@ -54,13 +54,13 @@ def _views(problem: Problem, bfloat16: bool = False) -> tuple[Fields, Fields, Bl
 
 
 def most_seen(problem: Problem, bfloat16: bool = False) -> int:
-    """Return a bound of the pixels that a block sees, if they are packed; in bfloat16 as if so."""
+    """Return an upper bound of a block's packed pixels, or 0; bfloat16 counts as packed."""
     x, _, blocks = _views(problem)
     return seen_pixels(x, blocks) if bfloat16 or packs_input(problem) else 0
 
 
 def _pieces(problem: Problem, seen: int, bfloat16: bool) -> Fields:
-    """Return how the gradient is cut: in bfloat16 by the shapes alone, and so are the bits."""
+    """Return the gradient's block sizes; for bfloat16 they depend on shapes alone."""
     c, o, taps = problem.c, problem.o, problem.geometry.taps
     panel, lanes, rows_each = (64, 16, 16) if bfloat16 else (_isa.panel(), _isa.lanes(), ROWS)
     tap_block = share(taps, TAPS)
@@ -80,13 +80,13 @@ def _pieces(problem: Problem, seen: int, bfloat16: bool) -> Fields:
 def weight_gradient(
     problem: Problem, name: str, bfloat16: bool = False
 ) -> tuple[IndirectWeightGradient, PassPlan]:
-    """Return the kernel and its plan; bfloat16: whether factors are rounded to it."""
+    """Return the kernel and its plan; bfloat16: whether factors are rounded to bfloat16."""
     g, lanes, narrow = problem.geometry, _isa.lanes(), problem.narrow_left
     x, gy, blocks = _views(problem, bfloat16)
     most = most_seen(problem, bfloat16)
     seen = most if packs_input(problem, bfloat16) else 0
     cuts = _pieces(problem, most, bfloat16)
-    # Pixels are summed in whole blocks of terms, filled up with zeros.
+    # Pixels are summed in whole blocks of terms, padded with zeros.
     pitch = up(blocks.size, _isa.BFLOAT16_TERMS) if bfloat16 else blocks.size
     pieces = g.groups * cuts["tap_blocks"] * cuts["c_blocks"] * cuts["o_blocks"]
     size = g.c_out * g.columns

@@ -1,1 +1,1 @@
-"""Winograd's method: tiles are transformed, multiplied and transformed back."""
+"""Winograd's method: transform tiles, multiply them, and transform the products back."""

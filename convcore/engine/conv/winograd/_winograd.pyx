@@ -4,12 +4,12 @@ Tiles of the input are transformed into points, the points of all channels are m
 transformed weights, one matrix product a point, and the sums are transformed back into tiles of the
 output (winograd_2d.h).  F(4x4, 3x3) does 36 products for 16 outputs, which take 144 otherwise.
 
-A stride S makes phases.  In the forward pass these are sources: every S-th element of the input,
+A stride S creates phases.  In the forward pass these are sources: every S-th element of the input,
 from each of the first S, is correlated with every S-th tap, and the results are added up: more
-channels to sum.  In the input gradient they are targets: every S-th element of the result comes
-from every S-th tap: more channels to make.  Without a stride there is one source and one target.
+summed channels.  In the input gradient they are targets: every S-th element of the result comes
+from every S-th tap: more output channels.  Without a stride there is one source and one target.
 
-Two orders of work, for many tiles and for few:
+Two schedules, for many tiles and for few:
 
 pixels first   the weights are transformed once, for all; a work item is a block of tiles, whose
                points stay in its thread's cache while it goes through all output channels; where
@@ -34,30 +34,30 @@ from convcore.engine.runtime._vectors cimport element
 
 use_team()
 
-# Transforming a filter costs about as much as so many multiply-adds a tap.
+# Multiply-adds per tap that take about as long as transforming a filter.
 cdef enum:
     TRANSFORM_WORK = 40
 
 cdef struct Phase:
     Tiling x
     Tiling y
-    Filters filters              # lanes: channels made; sums: channels summed
+    Filters filters              # lanes: output channels; sums: summed channels
 
 cdef struct Job:
-    int transforms               # which of the microkernels'
+    int transforms               # index of the microkernels' transform
     bint weights_first
     Py_ssize_t groups
-    Py_ssize_t c                 # channels of one group, summed and made
+    Py_ssize_t c                 # summed and output channels of one group
     Py_ssize_t o
-    Py_ssize_t sources           # phases, of which one number is 1
+    Py_ssize_t sources           # phases; either sources or targets is 1
     Py_ssize_t targets
-    Py_ssize_t o_block           # whole panels
+    Py_ssize_t o_block           # output channels per block: whole panels
     Py_ssize_t o_blocks
-    Py_ssize_t pass_blocks       # of (target, block of o), whose weights are shared at a time
+    Py_ssize_t pass_blocks       # (target, block of o) pairs whose weights are shared at a time
     Py_ssize_t part              # summed channels whose weights are transformed at a time
     Py_ssize_t parts
     Py_ssize_t tiles             # of all images
-    Py_ssize_t block             # tiles of one item, or of one piece of the shared data
+    Py_ssize_t block             # tiles of one item, or of one block of the shared data
     Py_ssize_t blocks
     Py_ssize_t w_group           # stride of the weights' groups
     Py_ssize_t w_size            # floats from the first weight to the last, both included
@@ -65,9 +65,9 @@ cdef struct Job:
     Py_ssize_t v_point
     Py_ssize_t u_point           # weights
     Py_ssize_t m_point           # products
-    Py_ssize_t shared            # floats of the workspace that all threads share, which come first
-    Py_ssize_t m_first           # where products begin in a thread's scratch, after data or weights
-    Py_ssize_t scratch           # floats of one thread
+    Py_ssize_t shared            # floats of the workspace shared by all threads, at its start
+    Py_ssize_t m_first           # offset of products in a thread's scratch
+    Py_ssize_t scratch           # floats per thread
     Py_ssize_t items
 
 
@@ -75,11 +75,11 @@ cdef void transform_data(
     const Job *job, const Phase *phases, Py_ssize_t group, Py_ssize_t first, Py_ssize_t end,
     const float *x, float *v,
 ) noexcept nogil:
-    """v[point, tile, (source, c)] of one block of tiles."""
+    """Compute v[point, tile, (source, c)] of one block of tiles."""
     cdef const Winograd *t = &microkernels().winograd[job.transforms]
     cdef Py_ssize_t i
     x = element(x, group * job.c * phases[0].x.channel, phases[0].x.narrow)
-    # In order: the zeros that fill up the last vector of a source lie where the next one begins.
+    # In order: a source's zero padding to whole vectors overlaps the start of the next source.
     for i in range(job.sources):
         t.data(&phases[i].x, x, job.c, first, end, v + i * job.c, job.v_tile, job.v_point)
 
@@ -88,7 +88,7 @@ cdef void transform_weights(
     const Job *job, const Phase *phase, Py_ssize_t group, Py_ssize_t o_block, Py_ssize_t c0,
     Py_ssize_t c1, Py_ssize_t channels, const float *w, float *u,
 ) noexcept nogil:
-    """u[point, panel, c, o] from a phase's filters of one block of o and of c in [c0, c1).
+    """Compute u[point, panel, c, o] from a phase's filters of one block of o and of c in [c0, c1).
 
     channels: rows of a panel of u, whose first is c0's.
     """
@@ -108,7 +108,7 @@ cdef void multiply(
     const Job *job, Py_ssize_t tiles, Py_ssize_t channels, const float *v, const float *u,
     float *m, bint add,
 ) noexcept nogil:
-    """m[point] = or += v[point] (tiles, channels) @ u[point] (channels, o_block)."""
+    """Compute m[point] = or += v[point] (tiles, channels) @ u[point] (channels, o_block)."""
     cdef Py_ssize_t i, points = microkernels().winograd[job.transforms].points
     for i in range(points):
         microkernels().product(
@@ -159,7 +159,7 @@ cdef void pixels_item(
     const Job *job, const Phase *phases, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t item,
     const float *x, const float *shared, const Epilogue *epilogue, float *y, float *scratch,
 ) noexcept nogil:
-    """The output channels of one pass, of one block of tiles."""
+    """Compute the output channels of one pass, for one block of tiles."""
     cdef Py_ssize_t group = item // job.blocks, t0 = item % job.blocks * job.block, i
     cdef Py_ssize_t t1 = min(job.tiles, t0 + job.block)
     cdef Py_ssize_t weights = microkernels().winograd[job.transforms].points * job.u_point
@@ -182,7 +182,7 @@ cdef void multiply_pixels(
     const Job *job, const Phase *phases, Py_ssize_t begin, Py_ssize_t end, const float *x,
     const float *weights, float *y, float *scratch, const Epilogue *epilogue, int threads,
 ) noexcept nogil:
-    """All blocks of tiles with weights that are transformed already."""
+    """Compute all blocks of tiles with weights that are already transformed."""
     cdef Py_ssize_t i
     for i in prange(job.items, schedule="dynamic", num_threads=threads):
         pixels_item(job, phases, begin, end, i, x, weights, epilogue, y, scratch)
@@ -192,10 +192,10 @@ cdef void correlate_pixels(
     const Job *job, const Phase *phases, Py_ssize_t begin, Py_ssize_t end, const float *x,
     const float *w, float *y, float *shared, const Epilogue *epilogue, int threads,
 ) noexcept nogil:
-    """One pass."""
+    """Run one pass: transform its weights, then compute all blocks of tiles."""
     cdef float *scratch = shared + job.shared
     cdef Py_ssize_t i
-    # A thread owns whole pieces of the shared weights.
+    # A thread owns whole blocks of the shared weights.
     for i in prange(weights_items(job, end - begin), schedule="dynamic", num_threads=threads):
         weights_item(job, phases, begin, end, i, w, shared)
     # A thread owns whole tiles of y, and its own slice of the scratch.
@@ -221,7 +221,7 @@ cdef void filters_item(
     const Job *job, const Phase *phases, Py_ssize_t item, const float *w, const float *prepacked,
     const float *shared, const Epilogue *epilogue, float *y, float *scratch,
 ) noexcept nogil:
-    """All tiles of one block of output channels, of one target."""
+    """Compute all tiles of one block of output channels, of one target."""
     cdef Py_ssize_t o_block = item % job.o_blocks, target = item // job.o_blocks % job.targets
     cdef Py_ssize_t group = item // job.o_blocks // job.targets, source, c0, c1
     cdef float *u = scratch + threadid() * job.scratch
@@ -249,7 +249,7 @@ cdef void correlate_weights(
     const Job *job, const Phase *phases, const float *x, const float *w, const float *prepacked,
     float *y, float *shared, const Epilogue *epilogue, int threads,
 ) noexcept nogil:
-    """Transform the data, then do every block of output channels."""
+    """Transform the data, then compute every block of output channels."""
     cdef float *scratch = shared + job.shared
     cdef Py_ssize_t i
     # A thread owns whole tiles of the shared data.
@@ -261,7 +261,7 @@ cdef void correlate_weights(
 
 
 cdef class WinogradCorrelation(FloatCorrelation):
-    """The kernel of plan.py's correlations; phases: dicts with the fields of Phase.
+    """Kernel of plan.py's correlations; phases: dicts with the fields of Phase.
 
     Arrays have contiguous rows, or are channels_last.
     """

@@ -4,10 +4,10 @@ Tiles of the input and of grad_output are transformed into points; at each point
 pairs of channels are summed over the tiles by one matrix product; the sums are transformed into
 gradients of the taps at the end (winograd_2d.h).
 
-A stride S makes phases: every S-th element of the input, from each of the first S, gives the
+A stride S creates phases: every S-th element of the input, from each of the first S, gives the
 gradients of every S-th tap.
 
-Work items are (group, block of o, phase, block of c, run of tiles); see _partials.pxd for the runs.
+Work items: (group, block of o, phase, block of c, range of tiles); see _partials.pxd for ranges.
 """
 
 from convcore.engine.conv._kernel cimport FloatWeightGradient
@@ -21,7 +21,7 @@ cdef struct Phase:
 
 cdef struct Job:
     Tiling gy
-    int transforms               # which of the microkernels'
+    int transforms               # index of the microkernels' transform
     Py_ssize_t groups
     Py_ssize_t c                 # channels of one group
     Py_ssize_t o
@@ -30,7 +30,7 @@ cdef struct Job:
     Py_ssize_t c_block           # whole panels
     Py_ssize_t c_blocks
     Py_ssize_t tiles             # of all images
-    Py_ssize_t block             # tiles that are transformed at a time
+    Py_ssize_t block             # tiles transformed at a time
     Py_ssize_t partials
     Py_ssize_t phases
     Py_ssize_t row               # floats of the gradient of one output channel
@@ -49,7 +49,7 @@ cdef void add_tiles(
 ) noexcept nogil:
     """sums[point] = or += gradients[point]^T (o1-o0, tiles) @ data[point] (tiles, c_block).
 
-    What lies in a panel beyond the last channel is multiplied too, and its sums never looked at.
+    Columns of a panel beyond the last channel are multiplied too; their sums are ignored.
     """
     cdef const Winograd *t = &microkernels().winograd[job.transforms]
     cdef Py_ssize_t panel = microkernels().panel, count = end - first, c, i, p
@@ -78,7 +78,7 @@ cdef void weight_item(
     const Job *job, const Phase *phases, Py_ssize_t item, const float *x, const float *gy,
     float *gw, float *scratch,
 ) noexcept nogil:
-    """Sum one run of tiles into one piece of one of the partial gradients."""
+    """Sum one range of tiles into one block of a partial gradient."""
     cdef Py_ssize_t partial, o0, o1, c0, group, begin, first, end, o
     cdef const Phase *phase
     partial, item = item % job.partials, item // job.partials
@@ -103,7 +103,7 @@ cdef void weight_item(
 
 
 cdef class WinogradWeightGradient(FloatWeightGradient):
-    """The kernel of plan.py's weight gradient; phases: dicts with the fields of Phase.
+    """Kernel of plan.py's weight gradient; phases: dicts with the fields of Phase.
 
     Arrays have contiguous rows, or are channels_last.
     """

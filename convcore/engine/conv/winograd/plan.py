@@ -1,13 +1,13 @@
 """Winograd convolution F(m x m, r x r): fewer multiplications where an axis has few taps.
 
-F(4x4, 3x3) makes 4x4 outputs of a 3x3 kernel from 36 products a channel, where the definition takes
-144.  The input is cut into tiles, transformed, multiplied point by point with the transformed
+F(4x4, 3x3) computes 4x4 outputs of a 3x3 kernel with 36 products per channel, where the definition
+needs 144.  The input is cut into tiles, transformed, multiplied point by point with the transformed
 weights, and transformed back; winograd_1d.h has the transforms and their source.
 
-A stride S makes S*S phases, each a correlation of stride 1 with every S-th tap (_winograd.pyx):
-a 5x5 kernel of stride 2 is one of 3x3, and a 3x3 kernel one of 2x2, over four times the channels.
-A dilation makes residues of tiles, each over its own elements.  tiles.py says where tiles
-and taps lie in memory; this file, when the method is taken, and how much is done at a time.
+A stride S creates S*S phases, each a correlation of stride 1 with every S-th tap (_winograd.pyx): a
+5x5 kernel of stride 2 becomes 3x3 kernels, and a 3x3 kernel 2x2 ones, over four times the channels.
+A dilation creates residues of tiles, each over its own elements.  tiles.py computes the memory
+offsets of tiles and taps; this file decides when the method is used, and the block sizes.
 """
 
 from __future__ import annotations
@@ -47,48 +47,48 @@ from convcore.engine.geometry import Axis
 from convcore.engine.runtime import _isa
 
 _NAME = "winograd"
-# Below, the transforms cost more than they save; and integers below it stay exact.
+# Below, the transforms cost more than they save; and small integers stay exact.
 LEAST_CHANNELS = 16
-# The same of several groups: with 16, of 14 x 14 pixels, passes take 1.3 to 2 times as long as
-# indirect's, of 56 x 56 as long.
+# The same for several groups: with 16 channels, passes over 14 x 14 pixels take 1.3 to 2 times as
+# long as indirect's; over 56 x 56 equally long.
 LEAST_GROUP_CHANNELS = 32
 MOST_PHASES = 4
-# Transforming a filter takes about as long as this many of its products.
+# Products per filter that take about as long as transforming the filter.
 FILTER_COST = 400
-# And reading a filter that was transformed before, as this many: with one image, 3x3 512@7 takes as
+# Products that take as long as reading a transformed filter: with one image, 3x3 512@7 takes as
 # long directly on one thread and two thirds on two (means 1.02 and 0.68), and 3x3 256@14 less than
 # half this way (0.45 and 0.42):
 # benchmarks/sweep.py --constant winograd.PREPACKED_FILTER_COST --values 160,1000 --prepacked
 # --passes forward --layer 1,512,7,7,512,3,1,1 --layer 1,256,14,14,256,3,1,1 --threads 1 (and 2)
 PREPACKED_FILTER_COST = 240
-# Multiplications must fall by this factor, or the transforms cost more than they save.
+# Minimum reduction factor of multiplications; below it the transforms cost more than they save.
 LEAST_GAIN = 1.2
-# The points of a block of tiles, and their products: some more than a 1 MiB L2 holds, for they are
+# Bytes of a block of tiles' points and their products: more than a 1 MiB L2 holds, because they are
 # used one point after another.
 BLOCK_BYTES = 1 << 20
-# Channels that are made at a time; summed channels whose weights are transformed at a time.
+# Output channels computed at a time; summed channels whose weights are transformed at a time.
 O_BLOCK = 64
 PART = 64
-# With so few tiles, and transformed weights too large to be read again for each block of them, the
-# weights, not the data, are transformed where they are used: 1.2 times faster on one thread on 128
-# tiles (3x3 256@14; the input gradient of 5x5 of stride 2, 128-256@32), and 1.8 times slower on 392
-# (3x3 256@28).  Not on sources, which read and write the sums once more each:
+# With at most this many tiles, and transformed weights too large to be read again for each block of
+# tiles, the weights, not the data, are transformed in the items: 1.2 times faster on one thread on
+# 128 tiles (3x3 256@14; input gradient of 5x5, stride 2, 128-256@32), 1.8 times slower on 392 (3x3
+# 256@28).  Not with several sources, which read and write the sums once more each:
 # benchmarks/sweep.py --constant winograd.FEW_TILES --values 0,400 --passes forward,input_grad
 # --layer 8,256,14,14,256,3,1,1 --layer 8,128,32,32,256,5,2,2 --layer 8,256,28,28,256,3,1,1
 # --threads 1
 FEW_TILES = 160
 LARGE_WEIGHTS_BYTES = 4 << 20
 MOST_SCRATCH_BYTES = 8 << 20
-# Prepacked weights are four times the weights.  Where a call reads each once (few tiles), larger
-# ones than this are not kept but transformed where they are used: benchmarks/inference_memory.py
-# VGG-16 ResNet-18.  Keeping all is 1.07 times faster in the mean of four such layers on one thread;
+# Prepacked weights take four times the weights' bytes.  Where a call reads each once (few tiles),
+# larger ones than this are not cached but transformed in the items: benchmarks/inference_memory.py
+# VGG-16 ResNet-18.  Caching all is 1.07 times faster in the mean of four such layers on one thread;
 # with 4 MiB two layers of 256 channels take 1.28 times as long:
 # benchmarks/sweep.py --busy --constant winograd.MOST_PREPACKED_BYTES --values 1000000000,4194304
 # --passes forward --formats channels_last --prepacked --threads 1 --layer 1,512,28,28,512,3,1,1
 # --layer 1,512,14,14,512,3,1,1 --layer 4,512,14,14,512,3,1,1 --layer 8,512,7,7,512,3,1,1
 # --layer 1,256,14,14,256,3,1,1 --layer 8,256,14,14,256,3,1,1
 MOST_PREPACKED_BYTES = 16 << 20
-# The weight gradient's tiles that are transformed at a time; and its output channels, where there
+# Tiles of the weight gradient transformed at a time; and its output channels per block, where there
 # are hardly more tiles than that: on two threads 1.1 times faster on 32 tiles (3x3 512@7):
 # benchmarks/sweep.py --constant winograd.WIDE_O_BLOCK --values 64 --passes weight_grad
 # --layer 8,512,7,7,512,3,1,1 --threads 2
@@ -97,7 +97,7 @@ WIDE_O_BLOCK = 128
 
 
 def _taps(axis: Axis) -> int:
-    """Return the most taps of one remainder of the stride."""
+    """Return the maximum number of taps with the same remainder modulo the stride."""
     return -(-axis.kernel // axis.stride)
 
 
@@ -123,7 +123,7 @@ def _impossible(problem: Problem) -> str | None:
         return "nothing to multiply"
     if problem.pass_name == FORWARD and _fill(problem) > MOST_WEIGHTS:
         return f"its transformed weights would be more than {MOST_WEIGHTS} times the weights"
-    # The points of one row of tiles, and their products.
+    # Points of one row of tiles, and their products.
     widest = max(problem.c, problem.o) * _phase_count(problem) + O_BLOCK + _isa.lanes()
     if _isa.rows() * 36 * 4 * widest > MOST_SCRATCH_BYTES:
         return "more channels than a thread's scratch holds"
@@ -136,12 +136,12 @@ def _impossible(problem: Problem) -> str | None:
 
 
 def _span(axis: Axis, size: Size) -> int:
-    """Return the elements of an axis from a tile's first input to its last, both included."""
+    """Return the span of an axis from a tile's first input to its last, both included."""
     return (size.outputs + size.taps - 2) * max(axis.dilation, axis.stride) + 1
 
 
 def _sizes(problem: Problem) -> list[Size]:
-    """Return the sizes whose taps are as many as the larger axis needs."""
+    """Return the sizes with as many taps as the larger axis needs."""
     taps = max(_taps(a) for a in problem.geometry.axes)
     return [size for size in SIZES if size.taps == taps]
 
@@ -160,9 +160,9 @@ def _unprofitable(problem: Problem) -> str | None:
 
 
 def _fill(problem: Problem) -> float:
-    """Return the transformed weights of one block of output channels, over all weights.
+    """Return the ratio of one output-channel block's transformed weights to all weights.
 
-    As if every panel were full: a few channels in a panel are filled up with zeros.
+    Assumes full panels: a panel with few channels is padded with zeros.
     """
     blocks = -(-problem.o // O_BLOCK)
     taps = problem.geometry.taps
@@ -174,40 +174,40 @@ def _phase_count(problem: Problem) -> int:
 
 
 def _all_tiles(problem: Problem, size: Size) -> int:
-    """Return the tiles of all images and residues."""
+    """Return the number of tiles of all images and residues."""
     return problem.geometry.n * math.prod(c.residues * c.tiles(size) for c in cuts_of(problem))
 
 
 def _products(problem: Problem, size: Size) -> int:
-    """Return the multiply-adds between the transforms."""
+    """Return the multiply-adds of the matrix products between the transforms."""
     pairs = problem.geometry.c_out * problem.c * _phase_count(problem)
     return _all_tiles(problem, size) * size.points * pairs
 
 
 def _best_size(problem: Problem) -> Size:
-    """Return the size that multiplies least; of equals the larger, which transforms less."""
+    """Return the size with the fewest products; on ties the larger, which transforms less."""
     return min(reversed(_sizes(problem)), key=lambda size: _products(problem, size))
 
 
 def _transformed_bytes(problem: Problem, size: Size) -> int:
-    """Return the bytes of the transformed weights of one group."""
+    """Return the bytes of one group's transformed weights."""
     return problem.itemsize * size.points * _phase_count(problem) * problem.c * problem.o
 
 
 def _has_few_tiles(problem: Problem, size: Size) -> bool:
-    """Return whether the weights, not the data, may be transformed where they are used."""
+    """Return whether there are few enough tiles to transform the weights in the work items."""
     one_source = problem.pass_name != FORWARD or _phase_count(problem) == 1
     return one_source and _all_tiles(problem, size) <= FEW_TILES
 
 
 def _keeps_weights(problem: Problem, size: Size) -> bool:
-    """Return whether the caller keeps the transformed weights from call to call."""
+    """Return whether the caller caches the transformed weights from call to call."""
     once = _has_few_tiles(problem, size)
     large = _transformed_bytes(problem, size) > MOST_PREPACKED_BYTES
     return problem.prepacked and not (once and large)
 
 
-# ---- how much at a time ----
+# ---- block sizes ----
 
 
 def _correlation(problem: Problem) -> tuple[WinogradCorrelation, PassPlan]:
@@ -249,7 +249,7 @@ def _correlation(problem: Problem) -> tuple[WinogradCorrelation, PassPlan]:
 
 
 def _cut(problem: Problem, size: Size) -> Fields:
-    """Return what both orders of a correlation's work have in common; see _winograd.pyx."""
+    """Return the fields shared by both schedules of a correlation (see _winograd.pyx)."""
     phases, lanes, c = _phase_count(problem), _isa.lanes(), problem.reduction_channels
     forward = problem.pass_name == FORWARD
     sources, targets = (phases, 1) if forward else (1, phases)
@@ -259,7 +259,7 @@ def _cut(problem: Problem, size: Size) -> Fields:
         "targets": targets,
         "o_block": up(-(-problem.output_channels // o_blocks), _isa.panel()),
         "o_blocks": o_blocks,
-        # Blocks of output channels, of all groups and targets.
+        # Blocks of output channels, over all groups and targets.
         "filters": problem.geometry.groups * targets * o_blocks,
         "pass_blocks": targets * o_blocks,
         "tiles": _all_tiles(problem, size),
@@ -267,12 +267,12 @@ def _cut(problem: Problem, size: Size) -> Fields:
     }
 
 
-# In both orders a point has a line more, so that the points of a tile do not all fall on the same
-# lines of the cache.
+# Both schedules pad a point by one cache line, so that the points of a tile do not all map to the
+# same cache sets.
 
 
 def _weights_first(problem: Problem, size: Size) -> Fields | None:
-    """Return how work is cut where items are blocks of output channels; None where they are not."""
+    """Return block sizes for items that are blocks of output channels, or None."""
     cut, c = _cut(problem, size), problem.reduction_channels
     tiles, o_block, panel = cut["tiles"], cut["o_block"], _isa.panel()
     large = _transformed_bytes(problem, size) > LARGE_WEIGHTS_BYTES
@@ -293,7 +293,7 @@ def _weights_first(problem: Problem, size: Size) -> Fields | None:
 
 
 def _tiles_first(problem: Problem, size: Size) -> Fields:
-    """Return how work is cut where items are blocks of tiles."""
+    """Return block sizes for items that are blocks of tiles."""
     g, cut, c = problem.geometry, _cut(problem, size), problem.reduction_channels
     tiles, o_block, panel = cut["tiles"], cut["o_block"], _isa.panel()
     fit = BLOCK_BYTES // (size.points * 4 * (cut["v_tile"] + o_block))
@@ -334,7 +334,7 @@ def _weight_gradient(problem: Problem) -> tuple[WinogradWeightGradient, PassPlan
     gradient = math.prod(g.weight_shape)
     runs = partials(pieces, tiles // block, 4 * gradient)
     z_tile = up(o_block, _isa.lanes())
-    # A line more, so that the points of a tile do not all fall on the same lines of the cache.
+    # One more cache line, so that the points of a tile do not all map to the same cache sets.
     z_point, v_point = block * z_tile + panel, block * c_block + panel
     sum_point = o_block * c_block + panel
     v_first = lines(size.points * z_point)

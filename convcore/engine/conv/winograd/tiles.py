@@ -1,4 +1,4 @@
-"""Winograd tiles: where they lie in the arrays, and the taps of each phase in the weights.
+"""Winograd tiles: their offsets in the arrays, and the taps of each phase in the weights.
 
 Each function returns the fields of a struct of winograd.h: Tiling or Filters.
 """
@@ -26,12 +26,12 @@ class Size(NamedTuple):
 
     @property
     def points(self) -> int:
-        """Transformed points of a tile: its products per pair of channels."""
+        """Return the number of transformed points of a tile (products per pair of channels)."""
         return (self.outputs + self.taps - 1) ** 2
 
     @property
     def name(self) -> str:
-        """The transform's name in the literature: F(2x2, 3x3)."""
+        """Return the transform's name in the literature, such as F(2x2, 3x3)."""
         return f"F({self.outputs}x{self.outputs}, {self.taps}x{self.taps})"
 
 
@@ -39,10 +39,10 @@ SIZES = (Size(0, 2, 3), Size(1, 4, 3), Size(2, 3, 2), Size(3, 2, 5))
 
 
 class Cut(NamedTuple):
-    """How one axis is cut into tiles: `elements` in a residue, `residues` of them.
+    """Tiles of one axis: `elements` in each of `residues` residues.
 
-    Elements are the outputs, or, for the input gradient, every stride-th element of the result,
-    the first of which is number `start` counted from the padding's beginning.
+    Elements are the outputs, or, for the input gradient, every stride-th element of the result, the
+    first of which has index `start`, counted from the beginning of the padding.
     """
 
     axis: Axis
@@ -51,12 +51,12 @@ class Cut(NamedTuple):
     start: int
 
     def tiles(self, size: Size) -> int:
-        """Return the tiles of a residue."""
+        """Return the number of tiles of a residue."""
         return -(-self.elements // size.outputs)
 
 
 def cuts_of(problem: Problem) -> list[Cut]:
-    """Return how each axis of the result (of the output for a weight gradient) is cut."""
+    """Return the Cut of each axis of the result (of the output for a weight gradient)."""
     return [_cut(axis, problem.pass_name) for axis in problem.geometry.axes]
 
 
@@ -94,7 +94,7 @@ def _tiling(
 
 
 def input_tiling(problem: Problem, size: Size, remainders: Sequence[int]) -> Fields:
-    """Return the tiles of the input, or of every stride-th element of it from a remainder on."""
+    """Return the Tiling of the input, or of every stride-th element starting at each remainder."""
     axes = problem.geometry.axes
     return _tiling(
         cuts_of(problem),
@@ -107,14 +107,14 @@ def input_tiling(problem: Problem, size: Size, remainders: Sequence[int]) -> Fie
 
 
 def output_tiling(problem: Problem, size: Size, array: Layout) -> Fields:
-    """Return the tiles of the output, or of its gradient, where that is summed over."""
+    """Return the Tiling of the output, or of grad_output where it is summed over."""
     axes = problem.geometry.axes
     extents, steps = [a.out for a in axes], [a.dilation for a in axes]
     return _tiling(cuts_of(problem), size, array, extents, [0, 0], steps)
 
 
 def _gathered_tiling(problem: Problem, size: Size) -> Fields:
-    """Return the tiles of grad_output that the input's gradient is gathered from."""
+    """Return the Tiling of grad_output that the input gradient gathers from."""
     axes, cuts = problem.geometry.axes, cuts_of(problem)
     firsts = [c.start - a.dilation * (size.taps - 1) for a, c in zip(axes, cuts, strict=True)]
     steps = [a.dilation for a in axes]
@@ -122,7 +122,7 @@ def _gathered_tiling(problem: Problem, size: Size) -> Fields:
 
 
 def _gradient_tiling(problem: Problem, size: Size, remainders: Sequence[int]) -> Fields:
-    """Return the tiles of the input's gradient, every stride-th element from a remainder on."""
+    """Return the Tiling of the input gradient: every stride-th element from each remainder."""
     axes, cuts = problem.geometry.axes, cuts_of(problem)
     firsts = [
         a.stride * c.start + r - a.before for a, c, r in zip(axes, cuts, remainders, strict=True)
@@ -135,7 +135,7 @@ def _gradient_tiling(problem: Problem, size: Size, remainders: Sequence[int]) ->
 def filters_of(
     axes: Sequence[Axis], size: Size, w: Layout, remainders: Sequence[int], rotated: bool
 ) -> Fields:
-    """Return where the taps of one phase are; rotated: from the last to the first."""
+    """Return the Filters of one phase's taps; rotated: from the last tap to the first."""
     strides, kernels = w.strides[3:], [a.kernel for a in axes]
     taps = [-(-(a.kernel - r) // a.stride) for a, r in zip(axes, remainders, strict=True)]
     side_by_side = strides[1] == 1 and strides[0] == kernels[1]
