@@ -6,8 +6,6 @@ What is measured:
 ``suites``     layers of published nets and of kinds, and sweeps of one size, as data
 ``nets``       whole nets, trained and run
 ``overhead``   small operations that PyTorch and convcore have in common
-``distributed``  training by several ranks, beside threads of one process
-``network``    a model of many ranks on a network, from one rank's times
 
 How a number comes about:
 
@@ -15,7 +13,6 @@ How a number comes about:
 ``peers``      what computes: convcore, PyTorch, ONNX Runtime, OpenVINO, NumPy, SciPy
 ``measuring``  how long a call takes, samples taken in turn, their ratios; memory and peak speed
 ``worker``     the process in which one peer computes and is timed
-``rank``       one of several that train together and are timed
 ``process``    the environment that it gets, and the parent's end of it
 ``runner``     who is asked what, in which order, and how long it will take
 ``progress``   how far it is: a bar, or lines

@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import IO, Any
 
@@ -34,8 +34,6 @@ _REMOVED = (
     "DNNL_MAX_CPU_ISA",
     "ATEN_CPU_CAPABILITY",
 )
-# What launched processes have to end by themselves, between two steps of training.
-_LEAVE_SECONDS = 10
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # Also printed, because they move threads about or change how long an idle one spins.
 _PRINTED = (
@@ -130,13 +128,11 @@ class WorkerProcess:
         threads: int,
         environment: Mapping[str, str],
         module: str = "convcore.bench.worker",
-        launcher: Sequence[str] = (),
     ) -> None:
         self.peer, self.threads = peer, threads
         self.dead: str | None = None
-        self._launched = bool(launcher)
         self._process = subprocess.Popen(
-            [*launcher, sys.executable, "-P", "-m", module, peer, str(threads)],
+            [sys.executable, "-P", "-m", module, peer, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=dict(environment),
@@ -179,25 +175,12 @@ class WorkerProcess:
 
     def close(self) -> None:
         """End the worker, whatever it is doing."""
-        if self._launched:
-            self._leave()
-        else:
-            self._process.kill()
+        self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with suppress(BrokenPipeError):
                     pipe.close()
-
-    def _leave(self) -> None:
-        """Let launched processes end by themselves, for one that is killed is reported as dead."""
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):
-            self._process.stdin.close()
-        try:
-            self._process.wait(_LEAVE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.terminate()  # so that the launcher ends what it started
 
     def __enter__(self) -> WorkerProcess:
         """Return the worker itself."""
@@ -232,19 +215,14 @@ def serve(worker: Any, commands: Iterable[str], answers: IO[str]) -> None:
         answers.flush()
 
 
-def serve_standard_streams(
-    make: Callable[[str, int], Any], commands: Iterable[str] | None = None
-) -> None:
-    """Run the worker made of the command's two arguments on standard input and output.
-
-    ``commands`` takes the place of standard input's lines.
-    """
+def serve_standard_streams(make: Callable[[str, int], Any]) -> None:
+    """Run the worker made of the command's two arguments on standard input and output."""
     # What a library prints must not land among the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     name, threads = sys.argv[1:]
     try:
-        serve(make(name, int(threads)), sys.stdin if commands is None else commands, answers)
+        serve(make(name, int(threads)), sys.stdin, answers)
     except BrokenPipeError:  # who asked was killed meanwhile
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, answers.fileno())  # for what is left in the buffer at the end

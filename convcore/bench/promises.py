@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from convcore.bench.distributed import Run, Setup, beside_threads, of_net
 from convcore.bench.layers import PASSES
 from convcore.bench.measuring import Quartiles, geometric_mean
 from convcore.bench.nets import RUN, RUN_ONE, TRAIN, NetCell
@@ -67,10 +66,6 @@ _SHORT_SECONDS = 1e-3
 _PRECISIONS = (OURS, "convcore_bfloat16")
 # Beside PyTorch under autocast in bfloat16.
 _LEAST_AUTOCAST_TRAINING_MEAN, _LEAST_AUTOCAST_RUN_MEAN, _LEAST_AUTOCAST = 1.3, 1.5, 1.0
-
-# Ranks of a thread each: speed over one rank's, by net and number; and over threads of one process.
-_LEAST_SPEED_UP = {("resnet18", 2): 1.8}
-_LEAST_BESIDE_THREADS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,25 +201,6 @@ def _beside_autocast(training: list[NetCell], runs: list[NetCell]) -> Iterator[P
         yield from _each(
             text, "nets", _of_nets("torch_bfloat16", cells, _LEAST_AUTOCAST, _PRECISIONS)
         )
-
-
-def rank_promises(runs: Sequence[Run]) -> list[Promise]:
-    """Return all promises that a run of data-parallel training can tell about."""
-    found: list[Promise] = []
-    for run in runs:
-        least = _LEAST_SPEED_UP.get((run.net.function, run.setup.ranks))
-        one = of_net(runs, run.net, Setup(1, 1))
-        if least is not None and run.setup.threads == 1 and one is not None:
-            value = run.images / one.images
-            text = f"{run.net.name}, {run.setup.ranks} ranks over one"
-            found.append(Promise(text, f"{value:.2f}", f"{least:g}", value >= least))
-    beside = {run.net.name: ratio for run in runs if (ratio := beside_threads(run, runs))}
-    if beside:
-        mean, lowest = geometric_mean(beside.values()), min(beside, key=lambda name: beside[name])
-        text = f"ranks over threads of one process: geometric mean of {len(beside)} nets"
-        limit, kept = f"{_LEAST_BESIDE_THREADS:g}", mean >= _LEAST_BESIDE_THREADS
-        found.append(Promise(text, f"{mean:.2f}", limit, kept, f"{lowest}: {beside[lowest]:.2f}"))
-    return found
 
 
 def _net_memory(cells: Sequence[NetCell]) -> Iterator[Promise]:

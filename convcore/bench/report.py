@@ -12,10 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from convcore.bench import busy, tables
-from convcore.bench.distributed import Run
 from convcore.bench.measuring import Quartiles, quartiles
 from convcore.bench.nets import NetCell
-from convcore.bench.network import assumptions
 from convcore.bench.overhead import Cost
 from convcore.bench.peers import OURS, title
 from convcore.bench.promises import Promise
@@ -180,16 +178,6 @@ def print_busy(console: Console, rows: Sequence[busy.Row], loads: Sequence[busy.
     for row in rows:
         if row.failed:
             console.print(f"{title(row.peer)} left out: {row.failed}", style="red", markup=False)
-
-
-def print_ranks(console: Console, runs: Sequence[Run], rounds: int) -> None:
-    """Print a row a net and setup, then steps of many ranks on paper, with what they assume."""
-    caption = f"Training, the least of {rounds} rounds in turn; a rank has a batch of its own:"
-    _print(console, caption, tables.ranks(runs))
-    console.print("Overlap: what is reduced when the backward pass ends. Ceiling: without sending.")
-    _print(console, "On paper, not run:", tables.paper(runs))
-    for line in assumptions():
-        console.print(f"- {line}")
 
 
 def _print(console: Console, caption: str, table: tables.Table) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from convcore.bench.busy import Load, Row
-from convcore.bench.distributed import Run, beside_threads, on_paper
 from convcore.bench.measuring import geometric_mean, quartiles
 from convcore.bench.nets import TASKS, NetCell
 from convcore.bench.peers import OURS, title
@@ -145,50 +144,6 @@ def busy(rows: Sequence[Row], loads: Sequence[Load]) -> Table:
         if row.trials
     ]
     return ("workload", "library", *map(str, loads)), body
-
-
-def ranks(runs: Sequence[Run]) -> Table:
-    """Return a row a net and setup: its speed, what it sends, and what that costs."""
-    headings = ("net", "ranks", "threads", "images", "ms a step", "steps a s", "images a s",
-                "MB sent", "overlap", "efficiency", "ceiling", "over threads")  # fmt: skip
-    return headings, [_ranks_row(run, runs) for run in runs]
-
-
-def _ranks_row(run: Run, runs: Sequence[Run]) -> Sequence[str]:
-    setup = run.setup
-    one = next(other for other in runs if other.net is run.net and other.setup.parts == 1)
-    beside = beside_threads(run, runs)
-    return (
-        *(run.net.name, str(setup.ranks), str(setup.threads), str(setup.parts * run.net.batch)),
-        *(milliseconds(run.step), _rate(1 / run.step), _rate(run.images)),
-        f"{sum(run.buckets) / 1e6:.3g}" if run.buckets else "",
-        _percent(run.overlap),
-        _percent(run.efficiency(one)),
-        _percent(run.ceiling(one)),
-        "" if beside is None else f"{beside:.2f}",
-    )
-
-
-def paper(runs: Sequence[Run]) -> Table:
-    """Return a row a net and network: a step of many ranks, as it is modelled."""
-    rows: Rows = [
-        (run.net.name, str(found.ranks), f"{found.network.gigabits:g}", milliseconds(found.step),
-         milliseconds(found.sending), _percent(found.overlap), _rate(1 / found.step),
-         _percent(found.efficiency))
-        for run in runs if run.schedule is not None
-        for found in on_paper(run)
-    ]  # fmt: skip
-    headings = ("net", "ranks", "Gbit/s", "ms a step", "ms sending", "overlap", "steps a s",
-                "efficiency")  # fmt: skip
-    return headings, rows
-
-
-def _rate(value: float) -> str:
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _percent(part: float | None) -> str:
-    return "" if part is None else f"{part:.0%}"
 
 
 def _named(cell: NetCell) -> tuple[str, str, str]:

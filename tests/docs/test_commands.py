@@ -46,7 +46,7 @@ ELSEWHERE = {
     "python with_": "tests/docs/test_many_machines.py",
     "sbatch": "a cluster; tests/distributed/test_page.py reads the script",
     "convcore bench --quick": ".ci/run, job first",
-    "convcore bench --distributed": "tests/bench/test_distributed.py",
+    "python benchmarks/ranks.py": "tests/bench/test_ranks.py",
     "convcore bench --suite": "nothing: minutes of a quiet machine; its record is in benchmarks/",
     "convcore run tests/programs/tools/": "tests/compat/test_tools.py",
 }

@@ -1,7 +1,7 @@
 """``convcore bench``: layers, small operations or whole nets, checked and timed beside peers.
 
 options.py reads what is asked for; layers.py measures layers, nets.py nets and small operations,
-busy.py both beside other processes, distributed.py training by several ranks.
+busy.py both beside other processes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import argparse
 import sys
 
 from convcore.bench.process import WorkerError
-from convcore.cli.bench import busy, distributed, layers, nets
+from convcore.cli.bench import busy, layers, nets
 from convcore.cli.bench.options import OVERHEAD, add_options, suites_of
 from convcore.cli.errors import UsageError, require_extra
 
@@ -35,10 +35,6 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         if arguments.busy:
             return busy.run(arguments)
-        if arguments.distributed:
-            return distributed.run(arguments)
-        if arguments.ranks is not None:
-            raise UsageError("--ranks is for --distributed")
         if arguments.nets is not None:
             return nets.run(arguments)
         if arguments.precision != "float32":

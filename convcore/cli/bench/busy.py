@@ -20,7 +20,7 @@ TRIALS, QUICK_TRIALS = 3, 1
 # Options that mean nothing here.
 _OF_OTHERS = (
     "csv", "compare", "strict", "algorithm", "passes", "formats", "dtypes", "seed", "plot", "page",
-    "check", "compiled", "precision", "suite", "layer", "nets", "ranks",
+    "check", "compiled", "precision", "suite", "layer", "nets",
 )  # fmt: skip
 
 

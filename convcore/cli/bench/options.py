@@ -63,19 +63,6 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
         "and ends; --rounds is the number of trials, of which the worst counts, 3 by default",
     )
     group.add_argument(
-        "--distributed",
-        action="store_true",
-        help="training by several ranks of mpiexec, which it starts, beside as many threads of one "
-        "process; and 64 ranks on a network, on paper. --nets names the nets: resnet18, "
-        "mobilenet_v2 and lenet by default",
-    )
-    group.add_argument(
-        "--ranks",
-        type=_counts,
-        metavar="1,2",
-        help="with --distributed: default 1 to the number of cores; --threads is of each rank, 1",
-    )
-    group.add_argument(
         "--compiled",
         action="store_true",
         help="with --nets: PyTorch's nets by torch.compile, too, which needs a C++ compiler and "
