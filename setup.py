@@ -73,8 +73,8 @@ DECLARED_HEADERS = (
     ),
 )
 CYTHON_VIEW = ENGINE / "runtime" / "_microkernels.pxd"
-# An instruction set that has more than the one before it for products in bfloat16 only.
-PAIRS = "avx512_bf16"
+# Instruction sets that have more than the one before them for products in bfloat16 only.
+PAIRS, TILES = "avx512_bf16", "amx"
 # A C header in quotation marks, named by C or by Cython.
 HEADER = re.compile(r'^\s*(?:#\s*include|cdef extern from)\s+"([^"]+)"', re.MULTILINE)
 
@@ -240,6 +240,8 @@ def instruction_sets(compiler):
             sets["avx2"] += ONE_REST
             sets["avx512"] += ONE_REST
         sets[PAIRS] = [*sets["avx512"], "-mavx512bf16"]
+        if sys.platform.startswith("linux"):  # which grants the tiles' registers
+            sets[TILES] = [*sets[PAIRS], "-mamx-tile", "-mamx-bf16"]
     known = [isa for isa in sets if isa == "base" or knows_flags(compiler, sets[isa])]
     for isa in sets.keys() - known:
         print(
@@ -496,7 +498,7 @@ class BuildKernels(build_ext):
         jobs = [
             (source, isa)
             for isa, source in product(reversed(sets), MICROKERNELS)
-            if isa != PAIRS or source.stem == "bfloat16"
+            if isa not in (PAIRS, TILES) or source.stem == "bfloat16"
         ]
         return [pool.submit(compile_one, job) for job in jobs]
 

@@ -96,7 +96,7 @@ def _facts() -> Iterator[tuple[str, str]]:
         "  bfloat16",
         "products as float32's, no faster"
         if emulated
-        else f"products of pairs ({_isa.bfloat16_name()}), where they are allowed",
+        else f"products by {_isa.bfloat16_name()}, where they are allowed",
     )
     used, allowed = threads.get_num_threads(), cpus.allowed_cpus()
     yield "threads", f"{used} in use, {allowed} allowed, {_counts()}"

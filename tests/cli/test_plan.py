@@ -92,7 +92,7 @@ def test_info_names_the_instruction_set_in_use(capsys):
 
 
 def test_info_tells_whether_bfloat16_is_fast_here(capsys, monkeypatch):
-    for emulated, words in ((True, "as float32's, no faster"), (False, "products of pairs (")):
+    for emulated, words in ((True, "as float32's, no faster"), (False, "products by ")):
         monkeypatch.setattr(_isa, "bfloat16_is_emulated", lambda answer=emulated: answer)
         assert cli.main(["info"]) in (0, 1)
         assert words in capsys.readouterr().out

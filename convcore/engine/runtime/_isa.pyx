@@ -3,9 +3,10 @@
 The best one that this build has and this processor can run; CONVCORE_ISA=base|avx2|avx512 in the
 environment asks for a lower one.  They differ in speed, and in the last bits of a result.
 
-Products in bfloat16 have one set more, avx512_bf16, which differs from the others in speed alone.
-It is taken where no instruction set is asked for, on processors of AMD's: on Intel's its
-instruction does half of what float32's multiply-add does (measured: 106 and 211 GFLOP/s a core).
+Products in bfloat16 have two sets more, amx and avx512_bf16, which differ from the others in speed
+alone.  They are taken where no instruction set is asked for: amx where Linux grants the process the
+tiles' registers, else avx512_bf16 on processors of AMD's: on Intel's its instruction does half of
+what float32's multiply-add does (measured: 106 and 211 GFLOP/s a core; amx 3,300).
 """
 
 import os
@@ -51,9 +52,33 @@ cdef extern from *:
         return i < count ? &tables[i] : NULL;
     }
 
-    /* The products in bfloat16 of an instruction that multiplies pairs, if it pays; or NULL. */
+    #ifdef CONVCORE_HAS_AMX
+    #include <cpuid.h>
+    #include <sys/syscall.h>
+    #include <unistd.h>
+
+    /* Whether the processor multiplies tiles of bfloat16, and Linux, which has to be asked once a
+     * process, grants it their registers; threads and forked children have them then too. */
+    static int convcore_has_tiles(void)
+    {
+        enum { ARCH_REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18, BF16 = 1 << 22, TILE = 1 << 24 };
+        unsigned a, b, c, d;
+        return __builtin_cpu_supports("avx512bf16") && __get_cpuid_count(7, 0, &a, &b, &c, &d)
+            && (d & BF16) && (d & TILE)
+            && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0;
+    }
+    #endif
+
+    /* The products in bfloat16 of an instruction for them, if it pays; or NULL. */
     static const convcore_bfloat16 *convcore_pairs(void)
     {
+    #ifdef CONVCORE_HAS_AMX
+        static int tiles = -1;
+        if (tiles < 0)
+            tiles = convcore_has_tiles();
+        if (tiles)
+            return &convcore_bfloat16_amx;
+    #endif
     #ifdef CONVCORE_HAS_AVX512_BF16
         if (__builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw")
             && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")

@@ -7,6 +7,8 @@
  * for two sums in turn: it adds the upper product of a pair first.  A product of two bfloat16
  * numbers is exact in float32, so a plain multiply-add does the same without the instruction.
  *
+ * AMX multiplies tiles in the same order: see tiles.h.
+ *
  * A word is what one vector instruction multiplies: two bfloat16 numbers, or one float that was
  * rounded.  They are in the order of the terms.
  */
@@ -99,10 +101,24 @@ INLINE vec paired_halves(const bfloat16 *upper, const bfloat16 *lower)
     return (vec)_mm512_permutexvar_epi16(_mm512_load_si512(order), both);
 }
 
+/* Which terms of a block a word holds: term lower_term(l) in the lower half of word l and the term
+ * APART after it in the upper half; word_of_term and in_upper_half are the way back. */
+#if defined(__AMX_BF16__)
+enum { APART = 2 };
+INLINE int lower_term(int l) { return l / 2 * 4 + 1 - l % 2; }
+INLINE ptrdiff_t word_of_term(ptrdiff_t term) { return term / 4 * 2 + 1 - term % 2; }
+INLINE int in_upper_half(ptrdiff_t term) { return term % 4 / 2; }
+#else
+enum { APART = 1 };
+INLINE int lower_term(int l) { return 2 * l; }
+INLINE ptrdiff_t word_of_term(ptrdiff_t term) { return term / 2; }
+INLINE int in_upper_half(ptrdiff_t term) { return term % 2; }
+#endif
+
 /* Word `l` of a block of terms, a row each, of the lanes from `at` on. */
 INLINE vec word_of_rows(const int narrow, const float *const *rows, int l, ptrdiff_t at)
 {
-    const float *upper = rows[2 * l + 1], *lower = rows[2 * l];
+    const float *lower = rows[lower_term(l)], *upper = rows[lower_term(l) + APART];
     if (narrow)
         return paired_halves((const bfloat16 *)upper + at, (const bfloat16 *)lower + at);
     return paired(load(upper + at), load(lower + at));
@@ -197,8 +213,8 @@ static void words_of_bfloat16(const float *x, ptrdiff_t channel, ptrdiff_t chann
 static void words_of_weights(const float *w, ptrdiff_t width, ptrdiff_t term, float *block)
 {
 #if defined(__AVX512BF16__)
-    const ptrdiff_t word = term / 2;
-    const int upper = term % 2;
+    const ptrdiff_t word = word_of_term(term);
+    const int upper = in_upper_half(term);
     const bits kept = (bits){0} + (upper ? 0x0000ffffu : 0xffff0000u);
     for (ptrdiff_t j = 0; j < width; j += LANES) {
         float *to = block + word * width + j;
@@ -212,17 +228,28 @@ static void words_of_weights(const float *w, ptrdiff_t width, ptrdiff_t term, fl
 }
 
 /* Blocks of terms, each a row of `lanes` floats, or bfloat16 numbers where they are `narrow`, as words
- * in panels of a vector's lanes, each (words, LANES).  Rows are read from end to end, few at a time,
+ * in panels of a vector's lanes, each (words, LANES), or (blocks, LANES, WORDS) for tiles.  Rows are read from end to end, few at a time,
  * for they may come from main memory. */
 static void words_of_rows(const float *const *rows, int narrow, ptrdiff_t blocks, ptrdiff_t lanes,
                           float *out)
 {
     const ptrdiff_t panel = blocks * WORDS * LANES;
     for (ptrdiff_t k = 0; k < blocks; k++, rows += BLOCK, out += WORDS * LANES)
+#if defined(__AMX_BF16__)
+        for (ptrdiff_t j = 0; j < lanes; j += LANES) {
+            vec v[WORDS];
+            for (int l = 0; l < WORDS; l++)
+                v[l] = narrow ? word_of_rows(1, rows, l, j) : word_of_rows(0, rows, l, j);
+            transpose(v);
+            UNROLLED for (int l = 0; l < LANES; l++)
+                store(out + j / LANES * panel + l * WORDS, v[l]);
+        }
+#else
         for (int l = 0; l < WORDS; l++)
             for (ptrdiff_t j = 0; j < lanes; j += LANES)
                 store(out + j / LANES * panel + l * LANES,
                       narrow ? word_of_rows(1, rows, l, j) : word_of_rows(0, rows, l, j));
+#endif
 }
 
 /* ---- products ---- */
@@ -248,19 +275,6 @@ INLINE void restore_subnormal(unsigned before)
     (void)before;
 #endif
 }
-
-/* totals (R, across) += the chains of one block. */
-#define ADD_CHAINS(R, W, across)                                                              \
-    UNROLLED for (int i = 0; i < R; i++)                                                      \
-        UNROLLED for (int j = 0; j < W; j++) {                                                \
-            float *to = totals + (i * (across) + j) * LANES;                                  \
-            store(to, load(to) + (sums[0][i][j] + sums[1][i][j]));                            \
-        }
-
-#define CLEAR_CHAINS(R, W)                                                                    \
-    UNROLLED for (int p = 0; p < 2; p++)                                                      \
-        UNROLLED for (int i = 0; i < R; i++)                                                  \
-            UNROLLED for (int j = 0; j < W; j++) sums[p][i][j] = (vec){0};
 
 /* Where a tile of a product goes: rows of floats or bfloat16, with n more of them from `column` on. */
 typedef struct {
@@ -297,6 +311,42 @@ static NOINLINE void write_totals(int R, const float *totals, const tile_of_outp
                 store_up_to(to->rows[i] + at, y, some);
         }
 }
+
+/* Where the second factor of a gradient lies: rows of terms, from column `first` on. */
+typedef struct {
+    const float *const *rows;
+    ptrdiff_t first;
+    int narrow;
+} rows_of_terms;
+
+/* out = the words of W vectors of some blocks of terms. */
+static NOINLINE void words_of_terms(int W, ptrdiff_t blocks, rows_of_terms from, float *out)
+{
+    for (ptrdiff_t k = 0; k < blocks; k++, from.rows += BLOCK)
+        for (int l = 0; l < WORDS; l++, out += W * LANES)
+            for (int j = 0; j < W; j++) {
+                const ptrdiff_t at = from.first + j * LANES;
+                store(out + j * LANES, from.narrow ? word_of_rows(1, from.rows, l, at)
+                                                   : word_of_rows(0, from.rows, l, at));
+            }
+}
+
+#if defined(__AMX_BF16__)
+#include "tiles.h"
+#else
+
+/* totals (R, across) += the chains of one block. */
+#define ADD_CHAINS(R, W, across)                                                              \
+    UNROLLED for (int i = 0; i < R; i++)                                                      \
+        UNROLLED for (int j = 0; j < W; j++) {                                                \
+            float *to = totals + (i * (across) + j) * LANES;                                  \
+            store(to, load(to) + (sums[0][i][j] + sums[1][i][j]));                            \
+        }
+
+#define CLEAR_CHAINS(R, W)                                                                    \
+    UNROLLED for (int p = 0; p < 2; p++)                                                      \
+        UNROLLED for (int i = 0; i < R; i++)                                                  \
+            UNROLLED for (int j = 0; j < W; j++) sums[p][i][j] = (vec){0};
 
 /* out (R, n) = or += patches (R, taps * blocks) @ b (taps * blocks, n); R and W are constants.  If it
  * `asks`, then for the rows after these, if they follow in memory. */
@@ -392,25 +442,6 @@ static void bfloat16_product(ptrdiff_t m, ptrdiff_t n, ptrdiff_t taps, ptrdiff_t
 
 /* Blocks of terms whose words wait in the L1 for all rows of a gradient. */
 enum { GRADIENT_BLOCKS = 4 };
-
-/* Where the second factor of a gradient lies: rows of terms, from column `first` on. */
-typedef struct {
-    const float *const *rows;
-    ptrdiff_t first;
-    int narrow;
-} rows_of_terms;
-
-/* out = the words of W vectors of some blocks of terms. */
-static NOINLINE void words_of_terms(int W, ptrdiff_t blocks, rows_of_terms from, float *out)
-{
-    for (ptrdiff_t k = 0; k < blocks; k++, from.rows += BLOCK)
-        for (int l = 0; l < WORDS; l++, out += W * LANES)
-            for (int j = 0; j < W; j++) {
-                const ptrdiff_t at = from.first + j * LANES;
-                store(out + j * LANES, from.narrow ? word_of_rows(1, from.rows, l, at)
-                                                   : word_of_rows(0, from.rows, l, at));
-            }
-}
 
 /* Rows of a tile of a gradient, a part of a vector's lanes, and vectors across. */
 enum { DOWN = LANES < 4 ? LANES : 4 };
@@ -533,6 +564,8 @@ static void bfloat16_gradient(ptrdiff_t m, ptrdiff_t n, ptrdiff_t blocks, const 
     add_gradient(m, n, blocks, a, rows, narrow, c, c_row, add);
     restore_subnormal(before);
 }
+
+#endif
 
 #define TEXT(isa) QUOTED(isa)
 #define QUOTED(isa) #isa

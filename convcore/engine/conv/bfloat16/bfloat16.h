@@ -29,6 +29,6 @@ typedef struct {
 } convcore_bfloat16;
 
 extern const convcore_bfloat16 convcore_bfloat16_base, convcore_bfloat16_avx2, convcore_bfloat16_avx512,
-    convcore_bfloat16_avx512_bf16;
+    convcore_bfloat16_avx512_bf16, convcore_bfloat16_amx;
 
 #endif

@@ -3,13 +3,16 @@
 import hashlib
 import inspect
 import json
+import os
 
 import numpy as np
 import pytest
 from draws import lay_out
+from forks import in_fork
 
 from convcore import engine
 from convcore.backends import conv
+from convcore.cli.machine import cpu_flags
 from convcore.engine import reference
 from convcore.engine.conv.bfloat16 import plan as bfloat16
 from convcore.engine.conv.problem import PASSES, dense_problem
@@ -156,6 +159,17 @@ assert _isa.bfloat16_name() == {level!r}
 print(json.dumps(digests(LAYERS, {layout!r})))
 """
     assert json.loads(run_child(program)) == digests(LAYERS, layout)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_bits_are_the_same_in_a_forked_child(threads):
+    threads(2)
+    wanted = str(digests(LAYERS, "channels_last"))
+    assert in_fork(lambda: str(digests(LAYERS, "channels_last"))) == wanted
+
+
+def test_tiles_are_multiplied_on_processors_that_have_them_alone():
+    assert _isa.bfloat16_name() != "amx" or {"amx_tile", "amx_bf16"} <= cpu_flags()
 
 
 @pytest.mark.parametrize("count", [2, 3, 7])
