@@ -41,9 +41,9 @@ import mutations  # noqa: E402 - found by the line above
 
 # Mutants that no test can tell from the original, and why.
 EQUIVALENT = {
-    "functions/pooling.py: _stride: type(value) is not int and is_sequence(value) and "
+    "functions/windows/pooling.py: _stride: type(value) is not int and is_sequence(value) and "
     "(len(value) == 0) -> is_sequence(value) and len(value) == 0": "an int is not a sequence",
-    "functions/normalization.py: _at_least_single: 2 -> 3": "no dtype has 3 bytes",
+    "functions/normalization/normalization.py: _at_least_single: 2 -> 3": "no dtype has 3 bytes",
 }
 VERDICTS = ("killed", "timeout", "survived", "not reached", "equivalent")
 

@@ -29,7 +29,7 @@ KEPT = {
     "autograd/traversal.py": "the buffers of the pass; an id leaves the set with its tensor",
     "engine/runtime/storages.py": "a list in the memo",
     "func/_derivatives.py": CALLERS,
-    "functions/casts.py": VALUES,
+    "functions/elementwise/casts.py": VALUES,
     "inference/hidden_runs.py": VALUES,
     "inference/optimized.py": "the net, whose layers they are",
     "inspection/live/training.py": CALLERS,

@@ -372,7 +372,7 @@ def test_package_has_sources_to_check():
         (upward_imports, "cli/__init__.py", "from convcore import __main__"),
         (upward_imports, "engine/conv/_im2col.pyx", "from convcore.nn import plan"),
         (upward_imports, "engine/conv/_im2col.pyx", "    from ...nn import plan"),
-        (upward_imports, "engine/conv/_im2col.pyx", "cimport convcore.functions.conv as conv"),
+        (upward_imports, "engine/conv/_im2col.pyx", "cimport convcore.functions as f"),
         (upward_imports, "engine/conv/_im2col.pxd", "from ... cimport nn"),
         (
             upward_imports_inside,
@@ -391,7 +391,7 @@ def test_package_has_sources_to_check():
             "from convcore.engine.conv.plan import Plan",
         ),
         (upward_imports_inside, "engine/geometry.py", "import convcore.engine.runtime.checks"),
-        (upward_imports_inside, "functions/_support/axes.py", "import convcore.functions.shape"),
+        (upward_imports_inside, "functions/_support/axes.py", "import convcore.functions.shapes"),
         (compiled_oracle, "engine/reference.py", "from convcore.engine import conv_forward"),
         (compiled_oracle, "engine/reference.py", "from .patches import im2col"),
         (compiled_oracle, "engine/reference.py", "import scipy.signal"),

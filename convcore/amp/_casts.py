@@ -11,7 +11,7 @@ from convcore import functions
 from convcore._tensor import Tensor, dtypes
 from convcore.amp import _ops
 from convcore.autograd.casting import exchange, here
-from convcore.functions.casts import ELIGIBLE, cast, lower, tensors
+from convcore.functions.elementwise.casts import ELIGIBLE, cast, lower, tensors
 
 # What is cast to: a function of the call's arguments, or None where nothing is cast.
 
@@ -150,5 +150,5 @@ def prepare() -> None:
         return
     tables = ((_ops.LOWER, _lower), (_ops.FLOAT32, _float32), (_ops.WIDEST, _widest))
     targets = {f: target for table, target in tables for f in _found(table)}
-    targets |= dict.fromkeys(_found({"padding": "pad"}), _padding)
+    targets |= dict.fromkeys(_found({"windows.padding": "pad"}), _padding)
     exchange.fill([(function, _code(function, target)) for function, target in targets.items()])

@@ -17,7 +17,7 @@ from convcore._tensor.device import device
 from convcore.amp import _casts
 from convcore.autograd.casting import Casting, exchange, here
 from convcore.autograd.grad_mode import Uncalled
-from convcore.functions.casts import cast
+from convcore.functions.elementwise.casts import cast
 
 __all__ = [
     "autocast",

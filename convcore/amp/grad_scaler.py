@@ -11,7 +11,7 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
-from convcore.functions.compare import isfinite
+from convcore.functions.elementwise.compare import isfinite
 
 __all__ = ["GradScaler"]
 

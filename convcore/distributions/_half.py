@@ -10,7 +10,7 @@ from convcore._tensor.creation import zeros_like
 from convcore.distributions import constraints
 from convcore.distributions.transformed_distribution import TransformedDistribution
 from convcore.distributions.transforms import AbsTransform
-from convcore.functions.piecewise import where
+from convcore.functions.elementwise.piecewise import where
 
 
 class Half(TransformedDistribution):

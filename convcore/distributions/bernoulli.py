@@ -11,8 +11,8 @@ from convcore.distributions import constraints
 from convcore.distributions._probs_or_logits import ProbsOrLogits
 from convcore.distributions.exp_family import ExponentialFamily
 from convcore.distributions.utils import broadcast_all
-from convcore.functions.loss import binary_cross_entropy_with_logits
-from convcore.functions.piecewise import where
+from convcore.functions.elementwise.piecewise import where
+from convcore.functions.losses.loss import binary_cross_entropy_with_logits
 from convcore.random import bernoulli
 
 __all__ = ["Bernoulli"]

@@ -9,7 +9,7 @@ from convcore.distributions import constraints
 from convcore.distributions.dirichlet import Dirichlet
 from convcore.distributions.exp_family import ExponentialFamily
 from convcore.distributions.utils import broadcast_all
-from convcore.functions.joining import stack
+from convcore.functions.shapes.joining import stack
 
 __all__ = ["Beta"]
 

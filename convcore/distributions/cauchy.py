@@ -10,7 +10,7 @@ from convcore._tensor.creation import empty, full_like
 from convcore.distributions import constraints
 from convcore.distributions.distribution import Distribution
 from convcore.distributions.utils import broadcast_all
-from convcore.functions.elementwise import atan, tan
+from convcore.functions.elementwise.elementwise import atan, tan
 
 __all__ = ["Cauchy"]
 

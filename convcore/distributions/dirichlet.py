@@ -7,11 +7,11 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.distributions import constraints
 from convcore.distributions.exp_family import ExponentialFamily
-from convcore.functions.gamma import digamma, lgamma
-from convcore.functions.gamma_variates import dirichlet
-from convcore.functions.one_hot import one_hot
-from convcore.functions.piecewise import where
-from convcore.functions.special import xlogy
+from convcore.functions.drawing.gamma_variates import dirichlet
+from convcore.functions.elementwise.gamma import digamma, lgamma
+from convcore.functions.elementwise.piecewise import where
+from convcore.functions.elementwise.special import xlogy
+from convcore.functions.indexing.one_hot import one_hot
 
 __all__ = ["Dirichlet"]
 

@@ -8,9 +8,9 @@ from convcore._tensor import Tensor
 from convcore.distributions import constraints
 from convcore.distributions.exp_family import ExponentialFamily
 from convcore.distributions.utils import broadcast_all, finfo
-from convcore.functions.gamma import digamma, lgamma
-from convcore.functions.gamma_variates import standard_gamma
-from convcore.functions.special import xlogy
+from convcore.functions.drawing.gamma_variates import standard_gamma
+from convcore.functions.elementwise.gamma import digamma, lgamma
+from convcore.functions.elementwise.special import xlogy
 
 __all__ = ["Gamma"]
 

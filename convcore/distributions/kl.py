@@ -27,10 +27,10 @@ from convcore.distributions.poisson import Poisson
 from convcore.distributions.transformed_distribution import TransformedDistribution
 from convcore.distributions.uniform import Uniform
 from convcore.distributions.utils import sum_rightmost
-from convcore.functions.activation import softplus
-from convcore.functions.gamma import digamma, lgamma
+from convcore.functions.elementwise.activation import softplus
+from convcore.functions.elementwise.gamma import digamma, lgamma
+from convcore.functions.elementwise.piecewise import where
 from convcore.functions.linalg import solve_triangular
-from convcore.functions.piecewise import where
 
 __all__ = ["kl_divergence", "register_kl"]
 

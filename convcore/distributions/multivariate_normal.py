@@ -11,9 +11,9 @@ from convcore._tensor.size import Size
 from convcore.distributions import constraints
 from convcore.distributions.distribution import Distribution
 from convcore.distributions.utils import lazy_property, standard_normal
-from convcore.functions.broadcast import broadcast_shape
 from convcore.functions.linalg import cholesky, cholesky_solve, inv, solve_triangular
-from convcore.functions.matmul import matmul
+from convcore.functions.products.matmul import matmul
+from convcore.functions.shapes.broadcast import broadcast_shape
 
 __all__ = ["MultivariateNormal"]
 

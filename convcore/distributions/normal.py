@@ -10,8 +10,8 @@ from convcore.autograd.grad_mode import no_grad
 from convcore.distributions import constraints
 from convcore.distributions.exp_family import ExponentialFamily
 from convcore.distributions.utils import broadcast_all, standard_normal
-from convcore.functions.elementwise import erf
-from convcore.functions.special import erfinv
+from convcore.functions.elementwise.elementwise import erf
+from convcore.functions.elementwise.special import erfinv
 from convcore.random import normal
 
 __all__ = ["Normal"]

@@ -9,8 +9,8 @@ from convcore.autograd.grad_mode import no_grad
 from convcore.distributions import constraints
 from convcore.distributions.exp_family import ExponentialFamily
 from convcore.distributions.utils import broadcast_all
-from convcore.functions.gamma import lgamma
-from convcore.functions.special import xlogy
+from convcore.functions.elementwise.gamma import lgamma
+from convcore.functions.elementwise.special import xlogy
 from convcore.random import poisson
 
 __all__ = ["Poisson"]

@@ -12,10 +12,10 @@ from convcore._tensor import Tensor, wrap
 from convcore._tensor.creation import ones, zeros
 from convcore._tensor.dtypes import get_default_dtype
 from convcore.autograd.grad_mode import enable_grad
-from convcore.functions.broadcast import broadcast_tensors
-from convcore.functions.elementwise import sigmoid
-from convcore.functions.softmax import softmax
-from convcore.functions.special import logit
+from convcore.functions.elementwise.elementwise import sigmoid
+from convcore.functions.elementwise.special import logit
+from convcore.functions.normalization.softmax import softmax
+from convcore.functions.shapes.broadcast import broadcast_tensors
 from convcore.random import normal
 
 __all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits"]

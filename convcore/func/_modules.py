@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from convcore._tensor import Tensor
-from convcore.functions.joining import stack
+from convcore.functions.shapes.joining import stack
 from convcore.nn.modules.module import Module
 from convcore.nn.utils.stateless import _functional_call
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.func._trees import filled, leaves, spread
-from convcore.functions.joining import stack
+from convcore.functions.shapes.joining import stack
 from convcore.random import get_rng_state, set_rng_state
 
 

@@ -10,61 +10,61 @@ from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor
 from convcore.functions import _bind
 from convcore.functions._support.out import NAMES, with_out
-from convcore.functions.activation import *
-from convcore.functions.angles import *
-from convcore.functions.arithmetic import *
-from convcore.functions.binning import *
-from convcore.functions.broadcast import *
-from convcore.functions.compare import *
-from convcore.functions.complex_parts import *
-from convcore.functions.conv import *
-from convcore.functions.convert import *
-from convcore.functions.cross_entropy import *
-from convcore.functions.distance import *
-from convcore.functions.dropout import *
-from convcore.functions.einsum import *
-from convcore.functions.elementwise import *
-from convcore.functions.floats import *
-from convcore.functions.gamma import *
-from convcore.functions.index_along import *
-from convcore.functions.indexing import *
-from convcore.functions.integration import *
-from convcore.functions.joining import *
-from convcore.functions.layer_norm import layer_norm
-from convcore.functions.logic import *
-from convcore.functions.loss import *
-from convcore.functions.masked import *
-from convcore.functions.matmul import *
-from convcore.functions.matrices import *
-from convcore.functions.memory import *
-from convcore.functions.normalization import group_norm
-from convcore.functions.numerics import *
-from convcore.functions.order import *
-from convcore.functions.patches import channel_shuffle, pixel_shuffle, pixel_unshuffle
-from convcore.functions.piecewise import *
-from convcore.functions.pooling import (
+from convcore.functions.drawing.dropout import *
+from convcore.functions.drawing.sampling import *
+from convcore.functions.elementwise.activation import *
+from convcore.functions.elementwise.angles import *
+from convcore.functions.elementwise.arithmetic import *
+from convcore.functions.elementwise.compare import *
+from convcore.functions.elementwise.complex_parts import *
+from convcore.functions.elementwise.elementwise import *
+from convcore.functions.elementwise.floats import *
+from convcore.functions.elementwise.gamma import *
+from convcore.functions.elementwise.logic import *
+from convcore.functions.elementwise.piecewise import *
+from convcore.functions.elementwise.rounding import *
+from convcore.functions.elementwise.special import *
+from convcore.functions.elementwise.ternary import *
+from convcore.functions.indexing.binning import *
+from convcore.functions.indexing.index_along import *
+from convcore.functions.indexing.indexing import *
+from convcore.functions.indexing.masked import *
+from convcore.functions.indexing.order import *
+from convcore.functions.indexing.ranks import *
+from convcore.functions.indexing.scatter import *
+from convcore.functions.indexing.scatter_reduce import *
+from convcore.functions.losses.cross_entropy import *
+from convcore.functions.losses.loss import *
+from convcore.functions.normalization.layer_norm import layer_norm
+from convcore.functions.normalization.normalization import group_norm
+from convcore.functions.normalization.softmax import *
+from convcore.functions.products.einsum import *
+from convcore.functions.products.matmul import *
+from convcore.functions.products.matrices import *
+from convcore.functions.products.products import *
+from convcore.functions.reductions.distance import *
+from convcore.functions.reductions.integration import *
+from convcore.functions.reductions.numerics import *
+from convcore.functions.reductions.reduce import *
+from convcore.functions.reductions.variance import *
+from convcore.functions.shapes.broadcast import *
+from convcore.functions.shapes.convert import *
+from convcore.functions.shapes.joining import *
+from convcore.functions.shapes.memory import *
+from convcore.functions.shapes.rearrange import *
+from convcore.functions.shapes.shape import *
+from convcore.functions.shapes.slicing import *
+from convcore.functions.shapes.splitting import *
+from convcore.functions.shapes.strided import *
+from convcore.functions.windows.conv import *
+from convcore.functions.windows.patches import channel_shuffle, pixel_shuffle, pixel_unshuffle
+from convcore.functions.windows.pooling import (
     adaptive_avg_pool1d,
     avg_pool1d,
     max_pool1d,
     max_pool2d,
     max_pool3d,
 )
-from convcore.functions.products import *
-from convcore.functions.ranks import *
-from convcore.functions.rearrange import *
-from convcore.functions.reduce import *
-from convcore.functions.rounding import *
-from convcore.functions.sampling import *
-from convcore.functions.scatter import *
-from convcore.functions.scatter_reduce import *
-from convcore.functions.shape import *
-from convcore.functions.slicing import *
-from convcore.functions.softmax import *
-from convcore.functions.special import *
-from convcore.functions.splitting import *
-from convcore.functions.strided import *
-from convcore.functions.ternary import *
-from convcore.functions.variance import *
 
 # Methods that are functions too.
 _IN_PLACE = """

@@ -14,18 +14,27 @@ from typing import Any
 from convcore._errors.calls import hinting
 from convcore._tensor import Tensor
 from convcore.autograd import differentiate, hooks, traversal
-from convcore.functions import _not_here, arithmetic
+from convcore.functions import _not_here
+from convcore.functions.elementwise import arithmetic
 
 # The order is that of the names in the package and of Tensor's methods.
-_NAMES = (
-    *("activation", "angles", "arithmetic", "binning", "broadcast", "compare", "complex_parts"),
-    *("conv", "convert", "cross_entropy", "distance", "dropout", "einsum", "elementwise"),
-    *("floats", "gamma", "index_along", "indexing", "integration", "joining", "logic", "loss"),
-    *("masked", "matmul", "matrices", "memory", "numerics", "order", "piecewise", "products"),
-    *("ranks", "rearrange", "reduce", "rounding", "sampling", "scatter", "scatter_reduce"),
-    *("shape", "slicing", "softmax", "special", "splitting", "strided", "ternary", "variance"),
-)
-FAMILIES = [importlib.import_module(f"convcore.functions.{name}") for name in _NAMES]
+_NAMES = {
+    "drawing": "dropout sampling",
+    "elementwise": "activation angles arithmetic compare complex_parts elementwise floats gamma "
+    "logic piecewise rounding special ternary",
+    "indexing": "binning index_along indexing masked order ranks scatter scatter_reduce",
+    "losses": "cross_entropy loss",
+    "normalization": "softmax",
+    "products": "einsum matmul matrices products",
+    "reductions": "distance integration numerics reduce variance",
+    "shapes": "broadcast convert joining memory rearrange shape slicing splitting strided",
+    "windows": "conv",
+}
+FAMILIES = [
+    importlib.import_module(f"convcore.functions.{folder}.{name}")
+    for folder, names in _NAMES.items()
+    for name in names.split()
+]
 
 
 @hinting

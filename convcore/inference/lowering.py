@@ -17,7 +17,7 @@ from convcore.engine.layers.strided_copy import concatenate
 from convcore.engine.matmul import matmul
 from convcore.engine.runtime.checks import Array
 from convcore.functions._support.errstate import ignore_errstate
-from convcore.functions.elementwise import power_of
+from convcore.functions.elementwise.elementwise import power_of
 from convcore.inference.convolutions import (
     activated,
     activation_params_of,

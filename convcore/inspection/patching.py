@@ -13,7 +13,7 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.hooks import register_hook
 from convcore.engine.runtime._restoring import Ending
 from convcore.engine.runtime.restoring import Calls as Undo
-from convcore.functions.broadcast import broadcast_to
+from convcore.functions.shapes.broadcast import broadcast_to
 from convcore.inspection._models import check_model
 from convcore.inspection.watching.calls import Calls, with_leaves
 from convcore.inspection.watching.selection import Selection

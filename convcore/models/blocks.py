@@ -9,7 +9,7 @@ import convcore
 from convcore import nn
 from convcore._errors.hints import NO_DOWNLOAD
 from convcore._tensor import Tensor
-from convcore.functions.normalization import batch_norm_activation
+from convcore.functions.normalization.normalization import batch_norm_activation
 from convcore.nn.modules._hooks import fused_listeners
 
 # What `batch_norm_activation` knows, by the modules that do it.

@@ -7,7 +7,7 @@ from typing import Any
 
 from convcore._tensor import Tensor
 from convcore.engine.geometry import Steps
-from convcore.functions.conv import gradient_by_input, gradient_by_weight
+from convcore.functions.windows.conv import gradient_by_input, gradient_by_weight
 
 __all__ = [
     "conv1d_input",

@@ -12,7 +12,7 @@ from convcore._tensor.creation import tensor
 from convcore._tensor.dtypes import float32, float64, get_default_dtype
 from convcore.autograd.grad_mode import enable_grad, mode
 from convcore.autograd.views import check_writable
-from convcore.functions.complex_parts import view_as_complex, view_as_real
+from convcore.functions.elementwise.complex_parts import view_as_complex, view_as_real
 from convcore.optim._loaded import ARRAYS, NUMBERS, check_states
 from convcore.optim.optimizer import Optimizer
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from convcore._tensor import Tensor
-from convcore.functions.matmul import dot
+from convcore.functions.products.matmul import dot
 
 # Shares of the slope at the start: sufficient decrease, and curvature.
 _DECREASE, _CURVATURE = 1e-4, 0.9

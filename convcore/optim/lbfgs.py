@@ -8,8 +8,8 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore._tensor.creation import zeros_like
 from convcore.autograd.grad_mode import enable_grad, no_grad
-from convcore.functions.joining import cat
-from convcore.functions.matmul import dot
+from convcore.functions.products.matmul import dot
+from convcore.functions.shapes.joining import cat
 from convcore.optim._checks import options_of
 from convcore.optim._composed import as_real
 from convcore.optim._line_search import strong_wolfe

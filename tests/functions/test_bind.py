@@ -11,10 +11,16 @@ import pytest
 import convcore
 from convcore import Tensor, functions
 from convcore.autograd import traversal
-from convcore.functions import _bind, arithmetic
+from convcore.functions import _bind
+from convcore.functions.elementwise import arithmetic
 
-NAMES = [found.name for found in pkgutil.iter_modules(functions.__path__) if found.name[0] != "_"]
-MODULES = {name: importlib.import_module(f"convcore.functions.{name}") for name in NAMES}
+PREFIX = "convcore.functions."
+NAMES = [
+    found.name.removeprefix(PREFIX)
+    for found in pkgutil.walk_packages(functions.__path__, PREFIX)
+    if not (found.ispkg or "._" in found.name or ".linalg." in found.name)
+]
+MODULES = {name: importlib.import_module(PREFIX + name) for name in NAMES}
 
 
 def family(**attributes):

@@ -25,9 +25,9 @@ __all__ = ["COMPILED", "PYTHON", "Mutant", "build", "draw", "find", "instrument"
 
 # Files of the package by group; each group has the same number of mutants.
 PYTHON = {
-    "conv": "engine/conv/*.py engine/conv/*/*.py functions/conv.py",
+    "conv": "engine/conv/*.py engine/conv/*/*.py functions/windows/conv.py",
     "autograd": "autograd/*.py",
-    "layers": "functions/pooling*.py functions/normalization.py functions/layer_norm.py",
+    "layers": "functions/windows/pooling.py functions/normalization/*.py",
     "modules": "nn/modules/_hooks.py nn/modules/_boundary.py nn/modules/conv.py "
     "nn/modules/batchnorm.py nn/modules/normalization.py nn/modules/pooling.py",
     "optim": "optim/*.py",

@@ -36,7 +36,7 @@ TIERS = {
             "tests/compat/test_names.py::test_the_list_is_that_of_pytorch",
             "tests/functions/_support/test_scipy_special.py::test_the_first_call_loads",
             "tests/functions/test_bfloat16.py::test_without_ml_dtypes_the_extra_is_named",
-            "tests/functions/test_matrices.py::test_decompositions_are_loaded_when_one_is",
+            "tests/functions/products/test_matrices.py::test_decompositions_are_loaded_when_one_is",
             "tests/utils/test_data_workers.py::test_loaders_in_each_other",
             "tests/utils/test_data_workers.py::test_spawned_workers_draw_the_same",
         ),

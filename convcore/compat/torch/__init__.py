@@ -19,7 +19,7 @@ from convcore.compat.inert import stand_in
 from convcore.compat.torch import __config__ as __config__
 from convcore.compat.torch._switches import *  # noqa: F403
 from convcore.compat.torch.torch_version import TorchVersion
-from convcore.functions.gamma_variates import dirichlet as _sample_dirichlet  # noqa: F401
+from convcore.functions.drawing.gamma_variates import dirichlet as _sample_dirichlet  # noqa: F401
 from convcore.futures import Future as Future
 from convcore.nn import functional as F
 from convcore.overrides import DisableTorchFunction as DisableTorchFunction

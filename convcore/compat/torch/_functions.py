@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from convcore import Tensor
-from convcore.functions import complex_parts
+from convcore.functions.elementwise import complex_parts
 from convcore.nn import functional as F
 
 __all__ = [

@@ -13,9 +13,9 @@ from convcore.distributions import constraints
 from convcore.distributions.transforms.event_axes import widened
 from convcore.distributions.transforms.transform import Transform
 from convcore.distributions.utils import sum_rightmost
-from convcore.functions.activation import softplus
-from convcore.functions.broadcast import broadcast_shape
-from convcore.functions.elementwise import sigmoid
+from convcore.functions.elementwise.activation import softplus
+from convcore.functions.elementwise.elementwise import sigmoid
+from convcore.functions.shapes.broadcast import broadcast_shape
 
 
 class _Rising(Transform):

@@ -18,7 +18,7 @@
 
 The weight gradient of conv2d, from backward to the inner loop:
 
-1. functions/conv.py: `_forward_backward` calls `_weight_grad`
+1. functions/windows/conv.py: `_forward_backward` calls `_weight_grad`
 2. passes.py: `conv_weight_grad`
 3. call.py: `run` looks up the plan; `_weight_gradient` asks algorithms.py to choose an algorithm
 

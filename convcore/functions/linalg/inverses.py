@@ -25,14 +25,14 @@ from convcore.functions._support.matrix_checks import (
     lapack,
     raise_first,
 )
-from convcore.functions.arithmetic import add, conj, mul, neg, sub
-from convcore.functions.broadcast import broadcast_shape, cast, sum_to
-from convcore.functions.complex_parts import imag
-from convcore.functions.elementwise import log
-from convcore.functions.matmul import matmul
-from convcore.functions.order import _return_type
-from convcore.functions.reduce import sum
-from convcore.functions.shape import adjoint, squeeze, transpose, unsqueeze
+from convcore.functions.elementwise.arithmetic import add, conj, mul, neg, sub
+from convcore.functions.elementwise.complex_parts import imag
+from convcore.functions.elementwise.elementwise import log
+from convcore.functions.indexing.order import _return_type
+from convcore.functions.products.matmul import matmul
+from convcore.functions.reductions.reduce import sum
+from convcore.functions.shapes.broadcast import broadcast_shape, cast, sum_to
+from convcore.functions.shapes.shape import adjoint, squeeze, transpose, unsqueeze
 
 __all__ = ["det", "inv", "inv_ex", "logdet", "slogdet", "solve", "solve_ex"]
 

@@ -18,11 +18,11 @@ from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.arguments import check_arguments, number
 from convcore.functions._support.matrix_checks import check_matrix, lapack
-from convcore.functions.arithmetic import add, sub
-from convcore.functions.broadcast import broadcast_shape, fitted, sum_to
-from convcore.functions.matmul import matmul
-from convcore.functions.order import _return_type
-from convcore.functions.shape import adjoint, squeeze, unsqueeze
+from convcore.functions.elementwise.arithmetic import add, sub
+from convcore.functions.indexing.order import _return_type
+from convcore.functions.products.matmul import matmul
+from convcore.functions.shapes.broadcast import broadcast_shape, fitted, sum_to
+from convcore.functions.shapes.shape import adjoint, squeeze, unsqueeze
 
 __all__ = ["lstsq", "pinv"]
 

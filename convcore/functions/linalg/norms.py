@@ -9,14 +9,14 @@ from typing import Any
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, scalar_name
 from convcore._tensor.dtypes import INEXACT, as_numpy
-from convcore.functions import reduce
 from convcore.functions._support.arguments import check_arguments, number
 from convcore.functions._support.axes import axes
-from convcore.functions.broadcast import cast
-from convcore.functions.elementwise import abs
+from convcore.functions.elementwise.elementwise import abs
+from convcore.functions.indexing.order import amax, amin
 from convcore.functions.linalg.spectral import svdvals
-from convcore.functions.order import amax, amin
-from convcore.functions.shape import movedim, unsqueeze
+from convcore.functions.reductions import reduce
+from convcore.functions.shapes.broadcast import cast
+from convcore.functions.shapes.shape import movedim, unsqueeze
 
 __all__ = ["matrix_norm", "norm", "vector_norm"]
 

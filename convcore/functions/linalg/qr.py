@@ -15,14 +15,14 @@ import numpy as np
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.node import record
 from convcore.functions._support.matrix_checks import check_matrix, lapack
-from convcore.functions.arithmetic import add, sub
-from convcore.functions.joining import cat
+from convcore.functions.elementwise.arithmetic import add, sub
+from convcore.functions.elementwise.piecewise import zeros_like
+from convcore.functions.indexing.order import _return_type
 from convcore.functions.linalg.triangular import half_lower, solve_triangular
-from convcore.functions.matmul import matmul
-from convcore.functions.order import _return_type
-from convcore.functions.piecewise import zeros_like
-from convcore.functions.shape import adjoint
-from convcore.functions.slicing import narrow
+from convcore.functions.products.matmul import matmul
+from convcore.functions.shapes.joining import cat
+from convcore.functions.shapes.shape import adjoint
+from convcore.functions.shapes.slicing import narrow
 
 __all__ = ["qr"]
 

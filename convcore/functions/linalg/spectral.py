@@ -20,15 +20,15 @@ from convcore._tensor import Tensor, scalar_name, wrap
 from convcore.autograd.node import needs_history, record
 from convcore.functions._support.arguments import check_arguments
 from convcore.functions._support.matrix_checks import check_matrix, check_square, lapack
-from convcore.functions.arithmetic import add, conj, div, mul, sub
-from convcore.functions.broadcast import cast
-from convcore.functions.complex_parts import real
-from convcore.functions.convert import clone
+from convcore.functions.elementwise.arithmetic import add, conj, div, mul, sub
+from convcore.functions.elementwise.complex_parts import real
+from convcore.functions.indexing.order import _return_type
 from convcore.functions.linalg.inverses import solve
-from convcore.functions.matmul import matmul
-from convcore.functions.order import _return_type
-from convcore.functions.shape import adjoint, unsqueeze
-from convcore.functions.slicing import diag_embed, diagonal, narrow
+from convcore.functions.products.matmul import matmul
+from convcore.functions.shapes.broadcast import cast
+from convcore.functions.shapes.convert import clone
+from convcore.functions.shapes.shape import adjoint, unsqueeze
+from convcore.functions.shapes.slicing import diag_embed, diagonal, narrow
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals"]
 

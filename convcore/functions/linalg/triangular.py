@@ -26,12 +26,12 @@ from convcore.functions._support.matrix_checks import (
     each,
     raise_first,
 )
-from convcore.functions.arithmetic import add, mul, neg
-from convcore.functions.broadcast import broadcast_shape, sum_to
-from convcore.functions.matmul import matmul
-from convcore.functions.order import _return_type
-from convcore.functions.shape import adjoint, transpose
-from convcore.functions.slicing import tril, triu
+from convcore.functions.elementwise.arithmetic import add, mul, neg
+from convcore.functions.indexing.order import _return_type
+from convcore.functions.products.matmul import matmul
+from convcore.functions.shapes.broadcast import broadcast_shape, sum_to
+from convcore.functions.shapes.shape import adjoint, transpose
+from convcore.functions.shapes.slicing import tril, triu
 
 __all__ = ["cholesky", "cholesky_ex", "cholesky_solve", "solve_triangular"]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from convcore._tensor import Tensor
-from convcore.functions import products
 from convcore.functions._support.arguments import check_arguments
+from convcore.functions.products import products
 
 __all__ = ["cross"]
 

@@ -15,7 +15,7 @@ from convcore.autograd.grad_mode import no_grad
 from convcore.autograd.node import AccumulateGrad, Edge, Node, edge
 from convcore.autograd.observation import observed
 from convcore.engine.runtime.restoring import Restored
-from convcore.functions.arithmetic import add
+from convcore.functions.elementwise.arithmetic import add
 
 Grads = Sequence[Tensor | None]
 # (node, what arrived at its outputs, which inputs lead to the source) -> what goes to its inputs

@@ -13,8 +13,8 @@ from convcore.autograd.differentiate import grad
 from convcore.autograd.grad_mode import enable_grad
 from convcore.autograd.node import Node
 from convcore.autograd.saved import unpack
-from convcore.functions import conv
-from convcore.functions.matmul import mm
+from convcore.functions.products.matmul import mm
+from convcore.functions.windows import conv
 from convcore.inspection.attribution._graph import kind
 
 

@@ -6,7 +6,7 @@ from time import perf_counter
 
 from convcore._tensor.creation import ones
 from convcore.autograd.grad_mode import no_grad
-from convcore.functions.matmul import mm
+from convcore.functions.products.matmul import mm
 
 _SIZE = 1024
 _SECONDS = 0.1

@@ -8,8 +8,8 @@ from typing import Any
 from convcore import nn, overrides
 from convcore._tensor import Tensor, wrap
 from convcore.autograd.grad_mode import no_grad
-from convcore.functions.arithmetic import add
-from convcore.functions.normalization import batch_norm
+from convcore.functions.elementwise.arithmetic import add
+from convcore.functions.normalization.normalization import batch_norm
 from convcore.inference.layers import ConvPart
 
 

@@ -15,8 +15,8 @@ from convcore._tensor.creation import tensor
 from convcore.autograd.function import Function
 from convcore.autograd.grad_mode import no_grad
 from convcore.distributed.group import ProcessGroup
-from convcore.functions.joining import cat
-from convcore.functions.variance import var_mean
+from convcore.functions.reductions.variance import var_mean
+from convcore.functions.shapes.joining import cat
 
 
 def synced_batch_norm(

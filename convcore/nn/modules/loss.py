@@ -12,7 +12,7 @@ from typing import Any
 
 from convcore._errors import hinted, without_hint
 from convcore._tensor import Tensor
-from convcore.functions.loss_reduction import older_reduction
+from convcore.functions.losses.loss_reduction import older_reduction
 from convcore.nn import functional
 from convcore.nn.modules.module import Module
 from convcore.nn.modules.utils import at_call

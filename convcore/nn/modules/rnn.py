@@ -14,9 +14,16 @@ from convcore._errors.calls import unknown_keyword
 from convcore._tensor import Tensor
 from convcore._tensor.creation import empty, zeros
 from convcore.autograd.casting import here
-from convcore.functions.casts import lowered
-from convcore.functions.joining import cat, stack
-from convcore.functions.recurrent import Cell, State, gru_cell, lstm_cell, recurrent_layer, rnn_cell
+from convcore.functions.elementwise.casts import lowered
+from convcore.functions.sequences.recurrent import (
+    Cell,
+    State,
+    gru_cell,
+    lstm_cell,
+    recurrent_layer,
+    rnn_cell,
+)
+from convcore.functions.shapes.joining import cat, stack
 from convcore.nn import functional, init
 from convcore.nn.modules.module import Module
 from convcore.nn.modules.rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from convcore._tensor import Tensor
 from convcore._tensor.creation import empty, zeros
-from convcore.functions.recurrent import Cell, State, gru_cell, lstm_cell, rnn_cell
+from convcore.functions.sequences.recurrent import Cell, State, gru_cell, lstm_cell, rnn_cell
 from convcore.nn import functional, init
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from convcore._tensor import Tensor
 from convcore._tensor.creation import empty
 from convcore.autograd.grad_mode import no_grad
-from convcore.functions.embedding import padding_row, refuse_sparse
+from convcore.functions.sequences.embedding import padding_row, refuse_sparse
 from convcore.nn import functional, init
 from convcore.nn.modules.module import Module
 from convcore.nn.parameter import Parameter

@@ -14,8 +14,8 @@ import numpy as np
 
 from convcore._tensor import Tensor
 from convcore._tensor.creation import full
-from convcore.functions.multi_head_attention import canonical_mask
-from convcore.functions.slicing import triu
+from convcore.functions.sequences.multi_head_attention import canonical_mask
+from convcore.functions.shapes.slicing import triu
 from convcore.nn import functional, init
 from convcore.nn.modules.activation import GELU, ReLU
 from convcore.nn.modules.container import ModuleList

@@ -8,7 +8,7 @@ from typing import Any
 from convcore._tensor import Tensor
 from convcore.autograd.grad_mode import no_grad
 from convcore.functions._support.axes import wrap_dim
-from convcore.functions.matmul import dot, mv
+from convcore.functions.products.matmul import dot, mv
 from convcore.nn.modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from convcore.nn.modules.module import Module
 

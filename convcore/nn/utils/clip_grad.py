@@ -16,8 +16,8 @@ from convcore._tensor import Tensor, creation
 from convcore.autograd.grad_mode import no_grad
 from convcore.engine.layers.optimizers import clip_grad
 from convcore.functions._support.arguments import number
-from convcore.functions.joining import stack
-from convcore.functions.reduce import norm
+from convcore.functions.reductions.reduce import norm
+from convcore.functions.shapes.joining import stack
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor
-from convcore.functions.joining import cat
+from convcore.functions.shapes.joining import cat
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 

@@ -12,8 +12,8 @@ import numpy as np
 from convcore._errors import names as _names
 from convcore._tensor import Tensor, wrap
 from convcore._tensor.creation import ones_like
-from convcore.functions.joining import cat
-from convcore.functions.reduce import norm
+from convcore.functions.reductions.reduce import norm
+from convcore.functions.shapes.joining import cat
 from convcore.nn.modules.module import Module
 from convcore.random import rand, rand_like
 

@@ -11,10 +11,10 @@ from convcore._errors import names as _names
 from convcore._errors.calls import names_arguments
 from convcore._tensor import Tensor, dtypes, scalar_name, wrap
 from convcore._tensor.creation import as_tensor, full, tensor
-from convcore.functions.index_along import index_select
-from convcore.functions.indexing import index_put
-from convcore.functions.joining import cat
-from convcore.functions.shape import reshape, transpose
+from convcore.functions.indexing.index_along import index_select
+from convcore.functions.indexing.indexing import index_put
+from convcore.functions.shapes.joining import cat
+from convcore.functions.shapes.shape import reshape, transpose
 
 __all__ = [
     "PackedSequence",

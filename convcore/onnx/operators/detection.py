@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import convcore
-from convcore.functions import regions
+from convcore.functions.windows import regions
 from convcore.onnx.operators.registry import operator
 from convcore.onnx.values import Value, array_of, value_of
 

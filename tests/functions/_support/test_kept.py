@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import convcore
-from convcore.functions import interpolation, padding, pooling
 from convcore.functions._support import kept as module
 from convcore.functions._support.kept import kept
+from convcore.functions.windows import interpolation, padding, pooling
 from convcore.nn import functional as F
 
 

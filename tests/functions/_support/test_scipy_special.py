@@ -10,7 +10,7 @@ import pytest
 from scipy import special
 
 from convcore.functions._support.scipy_special import of_one, of_two
-from convcore.functions.arithmetic import compute
+from convcore.functions.elementwise.arithmetic import compute
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

@@ -9,7 +9,7 @@ import numpy as np
 
 from convcore import Tensor, from_numpy
 from convcore.compat.torch import _check
-from convcore.functions import regions
+from convcore.functions.windows import regions
 
 
 def _operator(function: Callable) -> Any:

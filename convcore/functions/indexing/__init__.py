@@ -1,0 +1,1 @@
+"""Elements picked by index, mask or order: indexing, gather, scatter, sort, search."""

@@ -1,0 +1,1 @@
+"""Normalisation of activations: batch, instance, layer and group norm, softmax."""

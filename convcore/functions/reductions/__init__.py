@@ -1,0 +1,1 @@
+"""Reductions along axes: sums, means, variances, norms of differences, counts."""

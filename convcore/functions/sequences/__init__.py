@@ -1,0 +1,1 @@
+"""Layers of sequences: attention, embedding, recurrent nets."""

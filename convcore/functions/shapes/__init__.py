@@ -1,0 +1,1 @@
+"""Shapes and copies: reshape, slices, joins, splits, broadcasting, conversions."""

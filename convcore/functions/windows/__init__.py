@@ -1,0 +1,1 @@
+"""Functions of windows of images: convolution, pooling, padding, resizing, patches."""
