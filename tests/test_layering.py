@@ -400,7 +400,7 @@ def test_package_has_sources_to_check():
         (foreign_products, "engine/conv/passes.py", "y = a @ b"),
         (foreign_products, "engine/conv/passes.py", "y @= b"),
         (foreign_products, "engine/conv/passes.py", "y = a.dot(b)"),
-        (foreign_products, "demo/photo.py", "from numpy import tensordot as t"),
+        (foreign_products, "demo/maps.py", "from numpy import tensordot as t"),
         (foreign_products, "bench/worker.py", "np.matmul(a, b)"),
         (foreign_products, "engine/numpy_face.py", "np.matmul(a, b)"),
         (foreign_products, "engine/conv/_im2col.pyx", "y = np.tensordot(a, b)"),

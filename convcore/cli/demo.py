@@ -1,4 +1,4 @@
-"""``convcore demo photo | digits | maps | training``: demonstrations that draw a picture."""
+"""``convcore demo digits | maps | training``: demonstrations that draw a picture."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def add_command(commands: argparse._SubParsersAction) -> None:
     """Add ``demo`` to the parser, and its subjects to that."""
     parser = commands.add_parser(
         "demo",
-        help="filter photographs, show a net's feature maps, or train a net; draws a picture",
+        help="train a net, or show a net's feature maps; draws a picture",
         description="Demonstrations, each of which draws one picture. Without a network: all data "
         "are scikit-learn's and matplotlib's samples.",
     )
     subjects = parser.add_subparsers(dest="subject", required=True, metavar="SUBJECT")
-    for add in (_add_photo, _add_digits, _add_maps, _add_training):
+    for add in (_add_digits, _add_maps, _add_training):
         add(subjects)
 
 
@@ -53,17 +53,6 @@ def _add_subject(
         help=f"the picture; its ending is the format; default: {name}.png",
     )
     return parser
-
-
-def _add_photo(subjects: argparse._SubParsersAction) -> None:
-    parser = _add_subject(
-        subjects,
-        "photo",
-        "filter photographs, and backpropagate to the pixels",
-        "Apply Gabor and Sobel filters to scikit-learn's sample photographs, and compute the "
-        "gradient of the responses' energy with respect to the pixels.",
-    )
-    parser.set_defaults(run=_photo)
 
 
 def _add_digits(subjects: argparse._SubParsersAction) -> None:
@@ -152,24 +141,12 @@ def _prepare(arguments: argparse.Namespace, *modules: str) -> None:
         )
 
 
-def _photo(arguments: argparse.Namespace) -> int:
-    _prepare(arguments)
-    from convcore.demo.photo import describe, load_photographs, respond
-    from convcore.demo.picture import save_picture
-
-    _announce("photo", "two photographs, six filters", 2.0)
-    responses = respond(load_photographs())
-    save_picture(responses, arguments.output)
-    print(describe(responses))
-    return _saved(arguments)
-
-
 def _maps(arguments: argparse.Namespace) -> int:
     _prepare(arguments, "rich")
     import convcore
     from convcore.demo import maps
     from convcore.demo.maps_picture import save_picture
-    from convcore.demo.photo import load_photographs
+    from convcore.demo.training import load_photographs
 
     convcore.manual_seed(arguments.seed)
     if arguments.weights is None:
@@ -180,7 +157,8 @@ def _maps(arguments: argparse.Namespace) -> int:
         except (OSError, RuntimeError, TypeError, ValueError, pickle.UnpicklingError) as error:
             raise UsageError(f"--weights: {one_line(error)}") from error
         _announce("maps", "one photograph", 5.0)
-    found = maps.see(net, load_photographs().pixels[0], imagenet=arguments.weights is not None)
+    photograph = load_photographs()["china"].transpose(2, 0, 1)
+    found = maps.see(net, photograph, imagenet=arguments.weights is not None)
     save_picture(found, name, arguments.scale == "one", arguments.output)
     _, height, width = found.photograph.shape
     n_weights = sum(parameter.numel() for parameter in net.parameters())

@@ -13,7 +13,7 @@ import numpy as np
 
 import convcore as torch
 from convcore import nn
-from convcore.demo.photo import load_photographs
+from convcore.demo.training import load_photographs
 from convcore.nn import functional as F
 
 # %%
@@ -24,7 +24,8 @@ from convcore.nn import functional as F
 # scikit-learn's two sample photographs, here at half their size. The upper half of both is held
 # out: the net is trained on the lower halves alone.
 
-photographs = torch.from_numpy(np.ascontiguousarray(load_photographs().pixels))
+pixels = np.stack([load_photographs()[name] for name in ("china", "flower")])
+photographs = torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
 photographs = F.avg_pool2d(photographs, 2)
 names = ("temple", "flower")
 border = photographs.shape[2] // 2

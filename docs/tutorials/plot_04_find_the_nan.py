@@ -15,7 +15,7 @@ import numpy as np
 
 import convcore as torch
 from convcore import engine, nn
-from convcore.demo.photo import load_photographs
+from convcore.demo.training import load_photographs
 
 # %%
 # The patient
@@ -25,7 +25,8 @@ from convcore.demo.photo import load_photographs
 # convolves with two filters, along x and along y, and takes the length of the two answers, as
 # Sobel's operator does. Part of the photograph is painted over in one colour.
 
-photograph = torch.from_numpy(np.ascontiguousarray(load_photographs().pixels[:1, :, ::4, ::4]))
+pixels = load_photographs()["china"][::4, ::4].transpose(2, 0, 1)
+photograph = torch.from_numpy(np.ascontiguousarray(pixels[None]))
 photograph[:, :, 60:90, 20:80] = 0.5
 
 

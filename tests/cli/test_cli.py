@@ -205,7 +205,7 @@ def test_layer_text_is_read_back():
     [
         ["nonsense"],
         ["demo"],
-        ["demo", "photo", "--epochs", "1"],
+        ["demo", "digits", "--epochs", "0"],
         ["demo", "training", "--scale", "one"],
         ["completion"],
         ["completion", "sh"],
@@ -228,7 +228,7 @@ def test_parser_refuses_with_exit_code_2(arguments, capsys):
 @pytest.mark.parametrize(
     ("command", "choices"),
     [
-        ("demo", "SUBJECT is one of photo, digits, maps, training"),
+        ("demo", "SUBJECT is one of digits, maps, training"),
         ("completion", "shell is one of bash, zsh, fish"),
     ],
 )
@@ -257,7 +257,7 @@ def test_missing_word_is_asked_for_with_its_choices(command, choices, capsys):
         (["bench", "--compare", __file__], "test_cli.py"),
         (["bench", "--isa", "avx2", "--env", "keep"], "one of the two"),
         (["bench", "--json", "/no/such/directory/x.json"], "no directory"),
-        (["demo", "photo", "--output", "/no/such/directory/x.png"], "no directory"),
+        (["demo", "digits", "--output", "/no/such/directory/x.png"], "no directory"),
         (["bench", "--csv", "/"], "--csv: / is a directory"),
         (["bench", "--json", "/dev/full"], "--json: /dev/full: No space left on device"),
         (["bench", "--layer", "1,99999999999,5,5,3,3"], "GiB for input, weight and output"),
@@ -337,7 +337,7 @@ def test_peer_that_is_not_installed_is_named(monkeypatch, capsys):
     [
         (["bench", "--quick"], "rich", "bench"),
         (["bench", "--plot", "x.svg"], "matplotlib", "bench"),
-        (["demo", "photo"], "sklearn", "demo"),
+        (["demo", "digits"], "sklearn", "demo"),
         (["demo", "maps"], "rich", "demo"),
         (["completion", "bash"], "shtab", "completion"),
         (["inspect", "lenet", "--input", "x.jpg"], "PIL", "view"),

@@ -15,7 +15,6 @@ from convcore.cli import terminal
 from convcore.cli.overview import _EXAMPLES, overview
 
 SUBJECTS = {
-    "photo": {"--output"},
     "digits": {"--output", "--epochs", "--seed", "--scale"},
     "maps": {"--output", "--weights", "--seed", "--scale"},
     "training": {"--distributed", "--output", "--epochs", "--seed"},
