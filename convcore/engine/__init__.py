@@ -1,17 +1,17 @@
 """Convolutions and layers on NumPy arrays: ndarrays in, ndarrays out, no tensors, no graph.
 
-- conv/: the three passes of a convolution, their plans and calls, and a folder an algorithm
+- conv/: the three passes of a convolution, their plans and calls, one folder per algorithm
 - layers/: pooling, normalization, activations, padding, interpolation, optimizers
-- runtime/: threads, memory, memory formats, instruction sets, BLAS, checks of arguments
-- matmul.py: products of matrices; matmul_bfloat16.py: in bfloat16, where that is allowed
-- reference.py: the slow, obvious oracle that all of it is tested against
+- runtime/: threads, memory, memory formats, instruction sets, BLAS, argument checks
+- matmul.py: matrix products; matmul_bfloat16.py: matrix products in bfloat16 (opt-in)
+- reference.py: slow, simple reference implementations that everything is tested against
 
-A subject's Python, its compiled kernel (.pyx) and the kernel's inner loops in C (microkernels,
-compiled once an instruction set) lie side by side.  Headers are included by their path from here.
+The Python, the compiled kernel (.pyx) and the inner loops in C (microkernels, compiled once per
+instruction set) of a subject are in one folder.  Headers are included by their path from here.
 
 Memory formats.  Shapes are always (N, C, *sizes).  Memory is contiguous (NCHW) or channels_last
-(NHWC), as the strides tell; a result is channels_last if one of its operands is.  Each format has
-kernels of its own: nothing is transposed first.
+(NHWC), decided by the strides; a result is channels_last if one of its operands is.  Each format
+has its own kernels: nothing is transposed first.
 
 Threads and bits.  A call starts parallel regions of at most `get_num_threads` threads, in which
 BLAS is limited to one thread.  Work is cut by shape alone and partial sums are added in index
@@ -21,7 +21,7 @@ Plans.  Geometry, dtype and memory format decide the algorithm of each pass and 
 `plan_conv` reports them, `convcore.backends.conv` forces or forbids algorithms.
 """
 
-# First, for it says what to do where the kernels are not built.
+# Imported first: it raises the error that explains how to build missing kernels.
 import convcore.engine.runtime  # noqa: F401
 from convcore.engine.conv.conv_nd import (
     conv1d,

@@ -1,21 +1,20 @@
-"""Sizes of a convolution: plain ints, no arrays, no dtype, no memory.
+"""Sizes of a convolution: plain ints, independent of arrays, dtypes and memory.
 
 One axis of a convolution is an input of ``size`` elements with ``before`` and ``after`` zeros
 around it, under a kernel of ``kernel`` taps ``dilation`` apart that moves ``stride`` at a time.
-Its output size is the number of places where the whole kernel fits, which is to say the one integer
+Its output size is the number of positions where the whole kernel fits, that is, the one integer
 ``out`` with
 
     (out - 1) * stride + dilation * (kernel - 1) + 1
         <= before + size + after
         <  out * stride + dilation * (kernel - 1) + 1
 
-Solved for the size, with nothing left over, the same line reads ``size = (out - 1) * stride +
-dilation * (kernel - 1) + 1 - before - after``; solved for the kernel, ``kernel = (before + size +
-after - (out - 1) * stride - 1) / dilation + 1``.  A stride that does not divide the rest leaves up
-to ``stride - 1`` input elements that no output sees; their gradient is 0.
+Solved for the size, with no remainder, this reads ``size = (out - 1) * stride + dilation * (kernel
+- 1) + 1 - before - after``; solved for the kernel, ``kernel = (before + size + after - (out - 1) *
+stride - 1) / dilation + 1``.  A stride that does not divide the remainder leaves up to ``stride -
+1`` input elements that no output reads; their gradient is 0.
 
-A pad a side and an axis is the one choice that covers 'same', ONNX's asymmetric pads and
-output_padding alike.
+Separate pads per side and axis cover 'same', ONNX's asymmetric pads and output_padding.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from convcore.engine.integers import as_int, as_ints
 Spatial = int | Sequence[int]
 Padding = int | str | Sequence[int] | Sequence[Sequence[int]]
 
-# Larger steps, pads and kernels are refused, so that no index of the kernels can wrap.
+# Larger strides, dilations, pads and kernels are rejected: no index in the kernels overflows.
 MOST = 2**31 - 1
 
 
 class Steps(NamedTuple):
-    """How a kernel moves over its input: what describes a convolution besides its arrays."""
+    """Stride, padding, dilation and groups: the parameters of a convolution besides its arrays."""
 
     stride: Spatial = 1
     padding: Padding = 0
@@ -44,7 +43,7 @@ class Steps(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """One spatial axis: sizes and steps in elements, pads in zeros before and after."""
+    """One spatial axis: sizes, stride and dilation in elements, zero padding before and after."""
 
     size: int
     kernel: int
@@ -55,17 +54,17 @@ class Axis(NamedTuple):
 
     @property
     def extent(self) -> int:
-        """Elements from a kernel's first tap to its last, both included."""
+        """Return the elements from the kernel's first tap to its last, both included."""
         return self.dilation * (self.kernel - 1) + 1
 
     @property
     def padded(self) -> int:
-        """Elements of the input with its pads."""
+        """Return the elements of the input including its padding."""
         return self.before + self.size + self.after
 
     @property
     def out(self) -> int:
-        """Output elements; below 1 if the kernel does not fit even once."""
+        """Return the number of outputs; below 1 if the kernel does not fit."""
         return (self.padded - self.extent) // self.stride + 1
 
 
@@ -80,47 +79,47 @@ class Geometry(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """Number of spatial axes."""
+        """Return the number of spatial axes."""
         return len(self.axes)
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """(N, C_in, *sizes)."""
+        """Return (N, C_in, *sizes)."""
         return (self.n, self.c_in, *(a.size for a in self.axes))
 
     @property
     def weight_shape(self) -> tuple[int, ...]:
-        """(C_out, C_in/G, *kernel)."""
+        """Return (C_out, C_in/G, *kernel)."""
         return (self.c_out, self.c_in // self.groups, *(a.kernel for a in self.axes))
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """(N, C_out, *outs)."""
+        """Return (N, C_out, *outs)."""
         return (self.n, self.c_out, *(a.out for a in self.axes))
 
     @property
     def taps(self) -> int:
-        """Taps of the kernel on one channel."""
+        """Return the kernel's taps per channel."""
         return math.prod(a.kernel for a in self.axes)
 
     @property
     def columns(self) -> int:
-        """K = C_in/G * taps: the products summed for one output element."""
+        """Return K = C_in/G * taps: the products summed for one output element."""
         return self.c_in // self.groups * self.taps
 
     @property
     def pixels(self) -> int:
-        """P: output elements of one image and channel."""
+        """Return P: the output elements of one image and channel."""
         return math.prod(a.out for a in self.axes)
 
     @property
     def multiply_adds(self) -> int:
-        """Multiply-adds of one pass, taps that fall on padding counted too: N * C_out * P * K."""
+        """Return the multiply-adds of one pass, taps on padding included: N * C_out * P * K."""
         return self.n * self.c_out * self.pixels * self.columns
 
 
 def index(name: str, value: Any) -> int:
-    """Return value as an int; a TypeError names the argument if it is not a whole number."""
+    """Return value as an int; raise TypeError naming the argument if it is not an integer."""
     try:
         return as_int(value)
     except TypeError:
@@ -140,7 +139,7 @@ def _no_ints(name: str, value: Any) -> TypeError:
 
 
 def per_axis(name: str, value: Any, rank: int, least: int | None = None) -> tuple[int, ...]:
-    """Return one int an axis from ``rank`` ints, or from one, alone or in a sequence, for all."""
+    """Return one int per axis, from ``rank`` ints or from a single int for all axes."""
     if is_sequence(value):
         one_for_all = len(value) == 1 and not is_sequence(value[0])
         if len(value) != rank and not one_for_all:
@@ -159,10 +158,10 @@ def per_axis(name: str, value: Any, rank: int, least: int | None = None) -> tupl
 def pad_pairs(
     padding: Any, extents: Sequence[int], strides: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Return (before, after) an axis from any form that ``padding`` may take.
+    """Return (before, after) per axis from any form of ``padding``.
 
-    'same' gives an output as large as the input (stride 1 only); where the total is odd the extra
-    zero stands after, as in PyTorch.
+    'same' gives an output as large as the input (stride 1 only); if the total is odd the extra zero
+    is added after, as in PyTorch.
     """
     rank = len(extents)
     if isinstance(padding, str):
@@ -205,12 +204,12 @@ def make_axes(
     padding: Padding,
     dilation: Spatial,
 ) -> tuple[Axis, ...]:
-    """Check the steps of a convolution and return its axes.
+    """Validate stride, padding, dilation and kernel sizes; return the axes.
 
     Raises
     ------
     TypeError, ValueError
-        A parameter is not an int or one int an axis; a stride, dilation or kernel below 1; a
+        A parameter is not an int or one int per axis; a stride, dilation or kernel below 1; a
         negative pad; an unknown padding string; a kernel larger than the padded input.
     """
     rank = len(kernel)
@@ -247,22 +246,22 @@ def make_geometry(
     dilation: Spatial = 1,
     groups: int = 1,
 ) -> Geometry:
-    """Check the shapes and steps of a convolution and return its geometry.
+    """Validate the shapes and parameters of a convolution; return its geometry.
 
     Parameters
     ----------
     input_shape : (N, C_in, *sizes)
     weight_shape : (C_out, C_in/G, *kernel)
         One to three spatial axes.
-    stride, dilation : int or one int an axis
-    padding : int, one int an axis, one (before, after) pair an axis, 'same' or 'valid'
+    stride, dilation : int or one int per axis
+    padding : int, one int per axis, one (before, after) pair per axis, 'same' or 'valid'
     groups : int
 
     Raises
     ------
     TypeError, ValueError
-        With the names of the arguments, what they were and what is allowed.  The texts begin as
-        PyTorch's do, because programs match them.
+        Names the argument, its value and what is allowed.  Messages begin like PyTorch's, because
+        programs match them.
 
     Examples
     --------
@@ -304,7 +303,7 @@ def make_geometry(
 
 
 def weight_rank(shape: Sequence[int], axes: str = "(C_out, C_in/G, *kernel)") -> int:
-    """Return the number of spatial axes of a weight; axes: what all its axes are."""
+    """Return the number of spatial axes of a weight; axes: description of its axes for errors."""
     rank = len(shape) - 2
     if not 1 <= rank <= 3:
         raise ValueError(
@@ -317,7 +316,7 @@ def weight_rank(shape: Sequence[int], axes: str = "(C_out, C_in/G, *kernel)") ->
 def _checked_rank(
     input_shape: Sequence[int], weight_shape: Sequence[int], axes: str, function: str
 ) -> int:
-    """Return the number of spatial axes that both arrays have; axes: what the weight's are."""
+    """Return the number of spatial axes of both arrays; axes: description of the weight's axes."""
     rank = weight_rank(weight_shape, axes)
     if len(input_shape) != rank + 2:
         raise ValueError(
@@ -336,7 +335,7 @@ def transposed_geometry(
     dilation: Spatial = 1,
     groups: int = 1,
 ) -> Geometry:
-    """Return the geometry of the convolution whose input gradient a transposed convolution is.
+    """Return the geometry of the convolution whose input gradient is a transposed convolution.
 
     Its ``output_shape`` is the transposed convolution's input, its ``input_shape`` the output, of
     size (size - 1) * stride - before - after + extent + output_padding on each axis.
@@ -345,12 +344,12 @@ def transposed_geometry(
     ----------
     input_shape : (N, C_in, *sizes) of the transposed convolution
     weight_shape : (C_in, C_out/G, *kernel)
-    output_padding : int or one int an axis, smaller than stride or dilation there
+    output_padding : int or one int per axis, smaller than stride or dilation on that axis
 
     Raises
     ------
     TypeError, ValueError
-        As `make_geometry`; an output padding that is negative or too large; an empty output.
+        As `make_geometry`; an output_padding that is negative or too large; an empty output.
     """
     rank = _checked_rank(input_shape, weight_shape, "(C_in, C_out/G, *kernel)", "conv_transpose")
     groups = index("groups", groups)
@@ -391,7 +390,7 @@ def transposed_geometry(
 
 
 def _with_outputs(geometry: Geometry, outs: Sequence[int]) -> Geometry:
-    """Return the geometry with after-pads lowered until it has exactly ``outs`` outputs an axis."""
+    """Return the geometry with after-pads lowered to get exactly ``outs`` outputs per axis."""
     axes = (
         a if a.out == out else a._replace(after=a.after - (a.out - out) * a.stride)
         for a, out in zip(geometry.axes, outs, strict=True)
@@ -404,13 +403,13 @@ def _by(sizes: Iterable[int]) -> str:
 
 
 def is_sequence(value: Any) -> TypeGuard[Sequence[Any]]:
-    """Return whether value stands for several values: a list, a tuple, an array with axes."""
+    """Return whether value is a list, a tuple or an array with axes, rather than a single value."""
     if isinstance(value, str | bytes):
         return False
     return isinstance(value, Sequence) or getattr(value, "ndim", 0) > 0
 
 
 def shown(value: Any) -> str:
-    """Return value with its type, as errors show it."""
+    """Return value with its type, for error messages."""
     text = f"{type(value).__name__} {reprlib.repr(value)}"
     return text if len(text) <= 120 else text[:117] + "..."

@@ -1,4 +1,4 @@
-"""Ints as arguments: what counts as one."""
+"""Validation of int arguments."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _BOOL = "'bool' object cannot be interpreted as an integer"
 
 
 def as_int(value: Any) -> int:
-    """Return an int, or what stands for one, such as NumPy's or a tensor of one, as an int.
+    """Return value as an int; also accept integer-like objects (NumPy ints, one-element tensors).
 
     Raises
     ------
     TypeError
-        It is none, or a bool: where one stands, another argument was meant.
+        value is not an integer, or is a bool (most likely meant for another argument).
     """
     if value.__class__ is bool:
         raise TypeError(_BOOL)
@@ -23,7 +23,7 @@ def as_int(value: Any) -> int:
 
 
 def is_int(value: Any) -> bool:
-    """Return whether a value is an int, or stands for one, as a tensor of one int."""
+    """Return whether a value is an int or integer-like, such as a tensor with one int."""
     try:
         as_int(value)
     except TypeError:
@@ -32,7 +32,7 @@ def is_int(value: Any) -> bool:
 
 
 def as_ints(values: Iterable[Any]) -> tuple[int, ...]:
-    """Return several values as ints; as in PyTorch, only the first may not be a bool."""
+    """Return several values as ints; as in PyTorch, only the first one must not be a bool."""
     values = tuple(values)
     if values and values[0].__class__ is bool:
         raise TypeError(_BOOL)
@@ -40,7 +40,7 @@ def as_ints(values: Iterable[Any]) -> tuple[int, ...]:
 
 
 def as_dim(dim: Any) -> int:
-    """Return the number of an axis as an int; a TypeError names the argument."""
+    """Return an axis number as an int; raise TypeError naming the argument 'dim'."""
     try:
         return as_int(dim)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Layers on arrays, without autograd: each subject has one name on every floor.
+"""Layers on arrays, without autograd.  Each subject has the same name in all layers of the package.
 
 ===========================  =================================  ====================  =============
 subject                      Python                             compiled              microkernels
@@ -25,8 +25,8 @@ optimizers                   optimizers/optimizers              _optimizers     
 Shared: pooling/pooling.py (checks), windows.py (NumPy's windows), images.py (dense NCHW and NHWC
 memory), interpolation/separable.py (weights along each axis), pooling.h (axes of images).
 
-To add a layer: its inner loops in a header, included and listed in microkernels.c, declared in
-microkernels.h; threads and blocks in a .pyx; checks and memory in a module, all in a folder here;
-the differentiable function in functions/, the module in nn/modules/.  Tests compare it with
-engine/reference.py, with finite differences and with PyTorch.
+To add a layer: put its inner loops in a header, included and listed in microkernels.c and declared
+in microkernels.h; threads and blocks in a .pyx; checks and memory in a Python module, all in one
+folder here; the differentiable function in functions/, the module in nn/modules/.  Tests compare it
+with engine/reference.py, with finite differences and with PyTorch.
 """

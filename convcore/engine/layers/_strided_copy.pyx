@@ -1,8 +1,8 @@
 """Strided copies of an array into a larger one, or out of it, on all threads: pad and cat.
 
-    y[j] = x[j - before] where that is within x, else a value
+        y[j] = x[j - before] where that is within x, else a constant value
 
-along every axis.  Elements of any type: they are bytes here.
+    along every axis.  Elements of any type: they are copied as bytes.
 """
 
 from cython.parallel cimport prange
@@ -17,29 +17,29 @@ cdef enum:
     AXES = 8
     PARTS = 3            # two buffers each
     WORD = 16            # bytes of the largest element
-    CHUNK = 1 << 15      # bytes of the rows of one item, about
+    CHUNK = 1 << 15      # approximate bytes of the rows of one item
 
 cdef struct Job:
     const char *x
     char *y
-    int outer                    # axes but the last
+    int outer                    # axes except the last
     Py_ssize_t size[AXES]        # of y
     Py_ssize_t inner[AXES]       # of x
     Py_ssize_t before[AXES]
     Py_ssize_t x_step[AXES]      # bytes
     Py_ssize_t y_step[AXES]
     Py_ssize_t rows
-    Py_ssize_t low               # bytes of a row of y that come before x's, and up to their end
+    Py_ssize_t low               # bytes of a row of y before x's, and up to their end
     Py_ssize_t high
     Py_ssize_t length            # of a row of y, in bytes
-    Py_ssize_t skipped           # bytes of a row of x that are left out first
+    Py_ssize_t skipped           # bytes skipped at the start of a row of x
     Py_ssize_t word              # bytes of an element
     char value[WORD]
     bint zero                    # whether the value is all zeros
 
 
 cdef inline void fill(const Job *job, char *y, Py_ssize_t count) noexcept nogil:
-    """`count` bytes of the value."""
+    """Write `count` bytes of the value."""
     cdef Py_ssize_t done
     if job.zero:
         memset(y, 0, count)
@@ -52,7 +52,7 @@ cdef inline void fill(const Job *job, char *y, Py_ssize_t count) noexcept nogil:
 
 
 cdef inline void put_row(const Job *job, const char *x, char *y) noexcept nogil:
-    """A row of y that has a row of x in it."""
+    """Write a row of y that contains a row of x."""
     if job.low > 0:
         fill(job, y, job.low)
     memcpy(y + job.low, x + job.skipped, job.high - job.low)
@@ -63,7 +63,7 @@ cdef inline void put_row(const Job *job, const char *x, char *y) noexcept nogil:
 cdef void put_rows(
     const Job *job, Py_ssize_t row, Py_ssize_t end, const char *x, char *y
 ) noexcept nogil:
-    """Rows [row, end) of y: along the axis before the last as far as it goes, again and again."""
+    """Write rows [row, end) of y, in runs along the axis before the last."""
     cdef Py_ssize_t j, k, rest, count, last = job.outer - 1
     cdef const char *source
     cdef char *target
@@ -108,7 +108,7 @@ cdef void put_all(const Job *jobs, int parts, int threads) noexcept nogil:
 
 
 cdef int describe(Job *job, axes, bytes value) except -1:
-    """Fill in all of a job but its pointers."""
+    """Fill in all fields of a job except its pointers."""
     cdef int i
     assert 2 <= len(axes) <= AXES and 1 <= len(value) <= WORD
     job.outer = len(axes) - 1
@@ -130,17 +130,17 @@ cdef int describe(Job *job, axes, bytes value) except -1:
 
 
 def put(parts, bytes value):
-    """Write every y from its x; they have as many rows.
+    """Write every y from its x; all have the same number of rows.
 
     Parameters
     ----------
-    parts : at most three tuples (x, y, axes)
-        x, y : arrays of elements of one size
-            Their last axis is without gaps, in bytes.
+    parts : up to three tuples (x, y, axes)
+        x, y : arrays with elements of the same size
+            The last axis is contiguous, in bytes.
         axes : two to eight tuples (size, inner, before, x_step, y_step)
-            Of y, of x, how far x begins after y (or before it), and strides in bytes; the last one
-            has strides of 1 and is counted in bytes.
-    value : an element's bytes
+            Sizes of y and of x, the offset of x in y (may be negative), and strides in bytes; the
+            last axis has strides of 1 and is counted in bytes.
+    value : the bytes of one element
     """
     cdef Buffers arrays = Buffers()
     cdef Job[PARTS] jobs

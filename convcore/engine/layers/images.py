@@ -1,4 +1,4 @@
-"""Images as the kernels take them: dense memory, NCHW or NHWC."""
+"""Image batches in the kernels' layouts: dense NCHW or NHWC memory."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ FLOATS = (np.dtype("f4"), np.dtype("f8"))
 
 
 def dense(batch: Array) -> tuple[Array, int, int]:
-    """Return (array in order of its memory, images, channels) of an (N, C, *sizes) array.
+    """Return (array in memory order, images, channels) of an (N, C, *sizes) array.
 
-    NCHW is so many planes of 0 channels.  What is in neither format, or not aligned, is copied.
+    For NCHW: the number of planes, and 0 channels.  Arrays in neither format are copied.
     """
     if layout.is_channels_last(batch.shape, batch.strides):
         return as_format(batch, True), batch.shape[0], batch.shape[1]
@@ -24,7 +24,7 @@ def dense(batch: Array) -> tuple[Array, int, int]:
 
 
 def as_format(batch: Array, channels_last: bool) -> Array:
-    """Return the (N, C, *sizes) array as dense memory of one format, a copy if it is not that."""
+    """Return the (N, C, *sizes) array as dense memory of a given format; copy if necessary."""
     array = batch.transpose(0, *range(2, batch.ndim), 1) if channels_last else batch
     flags = array.flags
     return array if flags.c_contiguous and flags.aligned else array.copy(order="C")

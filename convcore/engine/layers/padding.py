@@ -22,7 +22,7 @@ from convcore.engine.runtime.tables import MOST_BYTES, kept_tables
 
 Pairs = Sequence[Sequence[int]]
 
-# Bytes of a border's tables for each output: two indices and a weight.
+# Bytes of the padding tables per output: two indices and a weight.
 _OUTPUT_BYTES = 24
 
 MODES = ("constant", "reflect", "replicate", "circular")
@@ -31,19 +31,19 @@ MODES = ("constant", "reflect", "replicate", "circular")
 def pad(array: np.ndarray, padding: Pairs, mode: str = "constant", value: Any = 0) -> np.ndarray:
     """Pad the last axes of an array.
 
-    With i = j - before, output[j] = array[m(i)] along each axis, where m leaves 0 <= i < size as it
-    is and beyond that mirrors it at the first or last element, which is not repeated ('reflect'),
-    takes the nearest element ('replicate') or counts on from the other end ('circular'); 'constant'
-    puts ``value`` there.
+    With i = j - before, output[j] = array[m(i)] along each axis, where m(i) = i for 0 <= i < size;
+    beyond that m mirrors i at the first or last element, which is not repeated ('reflect'), takes
+    the nearest element ('replicate') or wraps around ('circular'); 'constant' writes ``value``
+    there.
 
     Parameters
     ----------
     array : (..., *sizes), of any dtype
     padding : one (before, after) pair for each of the last axes
-        A negative pad crops.  A circular pad repeats what is left after cropping.
+        A negative pad crops.  A circular pad repeats the elements that remain after cropping.
     mode : 'constant', 'reflect', 'replicate' or 'circular'
     value : number
-        Cast to the array's dtype; read in mode 'constant' alone.
+        Cast to the array's dtype; used in mode 'constant' only.
 
     Returns
     -------
@@ -53,11 +53,11 @@ def pad(array: np.ndarray, padding: Pairs, mode: str = "constant", value: Any = 
     Raises
     ------
     TypeError
-        array is no ndarray; padding is no sequence of pairs of ints; value is no number, or complex
-        where array is real.
+        array is not an ndarray; padding is not a sequence of pairs of ints; value is not a number,
+        or is complex while array is real.
     ValueError
-        Too many pairs; an unknown mode; a crop beyond the axis; a reflected pad as long as its axis
-        or a circular one longer than it; a replicated pad of nothing; a value beyond the dtype.
+        Too many pairs; an unknown mode; a crop larger than the axis; a reflected pad as long as its
+        axis or a circular pad longer than it; replication of an empty axis; a value out of range.
 
     Notes
     -----
@@ -75,13 +75,13 @@ def pad(array: np.ndarray, padding: Pairs, mode: str = "constant", value: Any = 
 
 
 def pad_grad(grad_output: np.ndarray, padding: Pairs, mode: str = "constant") -> np.ndarray:
-    """Return the gradient of `pad`, its adjoint: borders are added where they were copied from.
+    """Compute the gradient of `pad` (its adjoint): borders are added to their source elements.
 
     grad_input[i] = sum over the j that `pad` filled from i of grad_output[j].
 
     Parameters
     ----------
-    grad_output : (..., *(before + size + after)), of any dtype that adds
+    grad_output : (..., *(before + size + after)), of any dtype that supports addition
     padding, mode : as for `pad`
 
     Returns
@@ -116,13 +116,13 @@ def pad_grad(grad_output: np.ndarray, padding: Pairs, mode: str = "constant") ->
 
 
 def pad_maps(input: Array, padding: Pairs, mode: str) -> tuple[Map, Map]:
-    """Return `pad` and `pad_grad`, for arrays of the shape and dtype of one."""
+    """Return (`pad`, `pad_grad`) for arrays of this shape and dtype."""
     pairs = _checked_pairs(padding, input.ndim)
     return pad_map(input, pairs, mode), _adjoint(input.shape, input.dtype, pairs, mode)
 
 
 def pad_map(array: Array, padding: Pairs, mode: str = "constant", value: Any = 0) -> Map:
-    """Return `pad`, for arrays of the shape and dtype of one."""
+    """Return `pad` for arrays of this shape and dtype."""
     _check_array("array", array)
     pairs, shape, dtype = _checked_pairs(padding, array.ndim), array.shape, array.dtype
     lead = array.ndim - len(pairs)
@@ -138,7 +138,7 @@ def pad_map(array: Array, padding: Pairs, mode: str = "constant", value: Any = 0
 def _adjoint(
     shape: tuple[int, ...], dtype: np.dtype[Any], pairs: list[tuple[int, int]], mode: str
 ) -> Map:
-    """Return `pad_grad`, for gradients of padded arrays of that shape and dtype."""
+    """Return `pad_grad` for gradients of padded arrays of the given shape and dtype."""
     moves = _moves(shape, shape[len(shape) - len(pairs) :], pairs, mode)
     if mode == "constant":
         return partial(_put, shape, [adjoint(axis)[0] for axis in moves], np.zeros((), dtype))
@@ -146,7 +146,7 @@ def _adjoint(
 
 
 def _put(shape: tuple[int, ...], moves: list[Move], value: Array, array: Array) -> Array:
-    """Return an array amid a constant."""
+    """Return an array surrounded by a constant."""
     result = layout.empty(shape, array.dtype, layout.is_channels_last(array.shape, array.strides))
     before = [into.start - come.start for into, come in moves]
     if not strided_copy.put(result, array, (*(0,) * (array.ndim - len(moves)), *before), value):
@@ -158,7 +158,7 @@ def _put(shape: tuple[int, ...], moves: list[Move], value: Array, array: Array) 
 
 
 def _copy(shape: tuple[int, ...], moves: list[list[Move]], array: Array) -> Array:
-    """Return an array and its borders, block by block."""
+    """Return an array with its borders, copied block by block."""
     result = layout.empty(shape, array.dtype, layout.is_channels_last(array.shape, array.strides))
     for combination in itertools.product(*moves):
         into: Any = (..., *(move[0] for move in combination))
@@ -168,7 +168,7 @@ def _copy(shape: tuple[int, ...], moves: list[list[Move]], array: Array) -> Arra
 
 
 def _add(shape: tuple[int, ...], moves: list[list[Move]], grad: Array) -> Array:
-    """Return the adjoint of `_copy`."""
+    """Compute the adjoint of `_copy`."""
     result = layout.empty(shape, grad.dtype, layout.is_channels_last(grad.shape, grad.strides))
     result[...] = 0
     add_moved(result, grad, [adjoint(axis) for axis in moves])
@@ -182,16 +182,16 @@ def _border_map(
     mode: str,
     back: bool,
 ) -> Map | None:
-    """Return the map of images, or its adjoint, for the modes that copy their own elements."""
+    """Return the map (or adjoint) of images for modes that copy elements; None if unsupported."""
     rank = len(pairs)
     if mode == "constant" or dtype not in FLOATS:
         return None
     if not 1 <= rank <= 3 or len(shape) not in (rank + 1, rank + 2):
         return None
-    if (rank, len(shape)) == (3, 4):  # maybe channels_last, which its three axes are not
+    if (rank, len(shape)) == (3, 4):  # maybe channels_last, which its three axes cannot express
         return None
     sizes = shape[-rank:]
-    # Tables of long axes would not be kept: slices need none.
+    # Tables of long axes would not be cached: slices need none.
     if _OUTPUT_BYTES * (sum(sizes) + sum(map(sum, pairs))) > MOST_BYTES:
         return None
     return _map(sizes, tuple(pairs), mode, back, dtype)
@@ -219,7 +219,7 @@ def _map(
 def _moves(
     shape: Sequence[int], sizes: Sequence[int], pairs: list[tuple[int, int]], mode: str
 ) -> list[list[Move]]:
-    """Check the pads against the sizes; return (outputs, inputs) moves for each axis."""
+    """Validate the pads against the sizes; return (outputs, inputs) moves for each axis."""
     if not isinstance(mode, str) or mode not in MODES:
         raise ValueError(f"Unrecognised padding mode {mode}: mode must be one of {list(MODES)}")
     lead = len(shape) - len(pairs)
@@ -263,8 +263,8 @@ def _check_border(shape: Sequence[int], axis: int, before: int, after: int, mode
 
 
 def _axis_moves(size: int, before: int, after: int, mode: str) -> list[Move]:
-    """Return the moves that fill one padded axis: its inside, and its borders unless constant."""
-    low, high = max(-before, 0), size + min(after, 0)  # what is not cropped
+    """Return the moves that fill one padded axis: its interior, and its borders unless constant."""
+    low, high = max(-before, 0), size + min(after, 0)  # the interval that is not cropped
     moves = [(slice(before + low, before + high), slice(low, high))]
     if mode == "constant":
         return moves
@@ -305,7 +305,7 @@ def _checked_pairs(padding: Any, ndim: int) -> list[tuple[int, int]]:
 
 
 def _as_dtype(value: Any, dtype: np.dtype[Any]) -> np.ndarray:
-    """Return the value, which must be a number that the dtype can hold, in the dtype."""
+    """Return value as a 0-d array of the dtype; raise if it is not a number or out of range."""
     number = value.item() if isinstance(value, np.generic) else value
     if not isinstance(number, numbers.Complex):
         raise TypeError(f"value must be a number, got {shown(value)}")
@@ -318,7 +318,7 @@ def _as_dtype(value: Any, dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def _fits(number: Any, dtype: np.dtype[Any]) -> bool:
-    """Return whether a number is in the dtype's range; infinities and NaN are in that of floats."""
+    """Return whether a number is in the dtype's range; floats include infinities and NaN."""
     if dtype.kind in "iu":
         return bool(np.iinfo(dtype).min <= number <= np.iinfo(dtype).max)
     if dtype.kind not in "fc":

@@ -1,1 +1,1 @@
-"""Elementwise ops and activations."""
+"""Elementwise operations and activations."""

@@ -1,7 +1,7 @@
-"""Elementwise ops, and their gradients, on all threads.
+"""Elementwise operations and their gradients, multithreaded.
 
-The arrays of one call lie alike in memory, without gaps, so that their elements are one run; or one
-of two has a number for each channel alone.
+The arrays of one call have the same layout, without gaps, so that their elements are contiguous; or
+one of two operands has one value per channel.
 """
 
 from cython.parallel cimport prange
@@ -15,7 +15,7 @@ use_team()
 
 
 cdef dict table():
-    """Return the table of ops.h: name -> (number, what is saved, parameters, cost, has float64)."""
+    """Return the table of ops.h: name -> (number, saved array, parameters, cost, has float64)."""
     cdef const Op *op
     cdef int i
     found = {}
@@ -30,16 +30,16 @@ OPS = table()
 
 cdef enum:
     CHUNK = 1 << 13      # elements of one item
-    STAGE = 1 << 10      # of bfloat16, which are floats meanwhile
-    PARAMS = 3           # of an op, at most
-    ROW = 1 << 9         # elements of a row of some pixels' channels, at most
+    STAGE = 1 << 10      # elements of bfloat16 converted to float at a time
+    PARAMS = 3           # maximum parameters of an op
+    ROW = 1 << 9         # maximum elements of a row of several pixels' channels
 
 
 cdef inline void apply_run(
     const OpLoops *op, const char *x, const char *gy, Py_ssize_t count, const double *params,
     char *out,
 ) noexcept nogil:
-    """out[i] = f(x[i]), or the gradient of x where gy is given."""
+    """out[i] = f(x[i]); or, if gy is not NULL, the gradient with respect to x."""
     if gy == NULL:
         op.forward(x, count, params, out)
     else:
@@ -50,7 +50,7 @@ cdef void apply_narrow(
     const OpLoops *op, const char *x, const char *gy, Py_ssize_t count, const double *params,
     char *out,
 ) noexcept nogil:
-    """The same of bfloat16, each result rounded once."""
+    """Apply an op to bfloat16 arrays; each result is rounded once."""
     cdef float[STAGE] values, gradients
     cdef Py_ssize_t first, size, stages = (count + STAGE - 1) // STAGE, i
     for i in range(stages):
@@ -91,14 +91,14 @@ cdef void apply_all(
 
 
 def apply(int number, x, gy, out, params=()):
-    """Write out = op(x), or, where gy is not None, the gradient; all of one dtype and one layout.
+    """Write out = op(x); or, if gy is not None, the gradient.  All have the same dtype and layout.
 
     Parameters
     ----------
-    number : of an op in OPS
+    number : index of an op in OPS
     x, gy, out : arrays of float32 or float64, or of bfloat16 as uint16
-        Of an op of two arrays, gy and x are the two.
-    params : as many numbers as the op has
+        For an op of two arrays, gy and x are the operands.
+    params : the op's parameters
     """
     cdef Buffers arrays = Buffers()
     cdef char *x_ptr = <char *>arrays.borrow(x, False)
@@ -116,14 +116,14 @@ def apply(int number, x, gy, out, params=()):
         apply_all(&op.loops[size == 8], x_ptr, g_ptr, o_ptr, size, count, given, threads)
 
 
-# Of an array, and of a number a channel
+# Operands: an array, and one value per channel
 
 cdef struct Channels:
     Py_ssize_t size              # bytes of an element
-    Py_ssize_t pixels            # elements, one behind the other, to which `count` numbers belong
-    Py_ssize_t count             # those of one channel, or of all
-    Py_ssize_t runs              # of such elements
-    Py_ssize_t numbers           # after how many of them the numbers begin anew
+    Py_ssize_t pixels            # contiguous elements that share `count` values
+    Py_ssize_t count             # values of one run: 1 channel's, or all channels'
+    Py_ssize_t runs              # number of such runs
+    Py_ssize_t numbers           # runs after which the values repeat
     Py_ssize_t together          # runs of one item
     Py_ssize_t parts             # items of a run
 
@@ -132,7 +132,7 @@ cdef void apply_channel_run(
     const Channels *job, const OpLoops *op, const char *x, const char *numbers,
     Py_ssize_t length, char *out,
 ) noexcept nogil:
-    """Apply the op to `length` elements and their number, or their channels' in a row, repeated."""
+    """Apply the op to `length` elements and their channel's value, or a repeated row of values."""
     cdef double[PARAMS] params = [0, 0, 0]
     cdef double[ROW] row
     cdef Py_ssize_t step = job.count, at = 0
@@ -182,14 +182,14 @@ cdef void apply_to_channels(
 def apply_channels(
     int number, x, numbers, out, Py_ssize_t images, Py_ssize_t c, Py_ssize_t pixels, bint last,
 ):
-    """Write out = op(x, number of its channel), of an op of two arrays.
+    """Write out = op(x, value of its channel), for an op of two arrays.
 
     Parameters
     ----------
-    number : of an op in OPS
+    number : index of an op in OPS
     x, out : (n, c, pixels), or (n, pixels, c) if last, of float32 or float64, not empty
     numbers : (images, c), of x's dtype
-        images is n, or 1 for the same numbers in all.
+        images is n, or 1 for the same values in all images.
     """
     cdef Buffers arrays = Buffers()
     cdef char *x_ptr = <char *>arrays.borrow(x, False)

@@ -1,9 +1,8 @@
-"""Elementwise ops and their gradients: compiled, in one pass on all threads.
+"""Elementwise operations and their gradients: compiled, in one pass, multithreaded.
 
-The ops are those of ops.h, by name.  Their kernels take float32, float64 and
-bfloat16 without gaps in memory; `forward` and `gradient` convert what is else, such as float16.
-Of bfloat16 each result is computed in float32 and rounded once.
-Results lie in memory as their arguments do.
+The ops are those of ops.h, by name.  Their kernels take dense float32, float64 and bfloat16 arrays;
+`forward` and `gradient` convert others, such as float16.  With bfloat16 each result is computed in
+float32 and rounded once.  Results have the layout of their arguments.
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ Array = np.ndarray[Any, Any]
 
 
 class Op(NamedTuple):
-    """What engine/layers/elementwise/ops.h says of an op."""
+    """An op's row in engine/layers/elementwise/ops.h."""
 
     number: int
-    saved: str  # what its gradient needs: 'input' or 'result'; '' of an op of two arrays
+    saved: str  # array that its gradient needs: 'input' or 'result'; '' for an op of two arrays
     parameters: int
-    cost: float  # of an element, in multiply-adds
+    cost: float  # per element, in multiply-adds
     has_double: bool
 
 
 OPS = {name: Op(*entry) for name, entry in _elementwise.OPS.items()}
 
-# Smaller arrays are not worth the call where NumPy has the op; what NumPy makes in several steps
-# the kernel would gain from 4 elements on (1.2 times), but results of some ops would change in the
-# last bit.  A sum or product runs on one thread below 1 << 17, and NumPy is 1.4 to 1.8 times as
-# fast there; relu is as fast at 4096, a sum with a number a channel at 4096 too:
+# Smaller arrays are not worth the call where NumPy has the op.  Where NumPy needs several steps the
+# kernel is faster from 4 elements on (1.2 times), but results of some ops would change in the last
+# bit.  A sum or product runs on one thread below 1 << 17, where NumPy is 1.4 to 1.8 times as fast;
+# relu and a sum with a value per channel are equally fast at 4096:
 # benchmarks/sweep.py --threads 1 --constant engine.layers.elementwise.elementwise._LEAST_OF_ONE.sum
 # --values 16384,1000000000 --calls "sum of"; and the others with --values 0,1000000
 _LEAST = 16
@@ -46,8 +45,8 @@ _LEAST_OF_BFLOAT16 = 1 << 8
 _LEAST_OF_ONE = {"relu": 1 << 11, "sum": 1 << 17, "product": 1 << 17}
 _LEAST_BY_CHANNEL = {"sum": 1 << 11, "product": 1 << 11}
 
-# From float16 and back an element takes several times as long as a cheap op: converting for relu's
-# gradient takes 2 to 3 times as long as not, and not for hardswish's and silu's 2 to 5 times:
+# Converting an element from float16 and back takes several times as long as a cheap op: 2 to 3
+# times slower for relu's gradient, but 2 to 5 times faster for hardswish and silu:
 # benchmarks/sweep.py --threads 1 --constant engine.layers.elementwise.elementwise._CHEAP
 # --values 0,1000 --calls float16
 _CHEAP = 8
@@ -61,20 +60,20 @@ def is_half(dtype: np.dtype) -> bool:
 
 
 def computes(op: str, dtype: np.dtype) -> bool:
-    """Return whether `forward` and `gradient` take arrays of a dtype."""
+    """Return whether `forward` and `gradient` accept arrays of a dtype."""
     return dtype.kind in "fV" and (dtype != _DOUBLE or OPS[op].has_double)
 
 
 def is_worth_converting(op: str, dtype: np.dtype) -> bool:
-    """Return whether to compute a gradient in float32 instead of by masks of NumPy's.
+    """Return whether to compute a gradient in float32 instead of with NumPy masks.
 
-    It is so unless the masks are faster, and no parameter would be rounded to float16.
+    False only for float16, where the masks are faster and no parameter would be rounded.
     """
     return dtype != _HALF or OPS[op].cost > _CHEAP or OPS[op].parameters > 0
 
 
 def has_kernel(op: str, array: Array, *others: Array) -> bool:
-    """Return whether a kernel takes the arrays: large, of one dtype of its, dense, in one order."""
+    """Return whether a kernel accepts the arrays: large, dense, same dtype and memory order."""
     least = _LEAST_OF_ONE.get(op, _LEAST) if array.dtype.char != "E" else _LEAST_OF_BFLOAT16
     if array.size < least:
         return False
@@ -82,14 +81,14 @@ def has_kernel(op: str, array: Array, *others: Array) -> bool:
 
 
 def _is_ready(op: str, array: Array) -> bool:
-    """Return whether a kernel takes an array as it is."""
+    """Return whether a kernel accepts an array without conversion."""
     if array.dtype == _SINGLE or array.dtype.char == "E":
         return is_dense(array)
     return array.dtype == _DOUBLE and OPS[op].has_double and is_dense(array)
 
 
 def _lie_alike(other: Array, array: Array) -> bool:
-    """Return whether the elements of two arrays, one of them dense, come in the same order."""
+    """Return whether two arrays, one of them dense, have the same dtype, shape and memory order."""
     if other.dtype != array.dtype or other.shape != array.shape:
         return False
     if other.strides == array.strides:
@@ -99,14 +98,14 @@ def _lie_alike(other: Array, array: Array) -> bool:
 
 
 def empty_like(array: Array) -> Array:
-    """Return a new array that lies in memory as a dense one does, not cleared."""
+    """Return a new uninitialised array with a dense array's shape, dtype and strides."""
     if array.nbytes < memory.LEAST_BYTES:
         return np.empty_like(array)
     return np.ndarray(array.shape, array.dtype, memory.Block(array.nbytes), 0, array.strides)
 
 
 def laid_out_like(array: Array, model: Array) -> Array:
-    """Return the array in the dtype and memory order of a dense one; a copy where they differ."""
+    """Return the array in the dtype and memory order of a dense one; copy only if they differ."""
     if array.dtype == model.dtype and array.strides == model.strides and array.flags.aligned:
         return array
     copy = empty_like(model)
@@ -115,9 +114,9 @@ def laid_out_like(array: Array, model: Array) -> Array:
 
 
 def step_of(op: str, params: Sequence[float] = ()) -> Callable[[Array, Any, Array], None]:
-    """Return f(x, other, out) for float32 arrays that lie alike, of any size; other may be None.
+    """Return f(x, other, out) for float32 arrays of the same layout; other may be None.
 
-    For programs that do the same again and again.
+    For programs that repeat the same call.
     """
     number, params = OPS[op].number, tuple(params)
     apply = _elementwise.apply
@@ -131,16 +130,16 @@ def step_of(op: str, params: Sequence[float] = ()) -> Callable[[Array, Any, Arra
 def step_by_channel(
     op: str, shape: Sequence[int], images: int, channels_last: bool
 ) -> Callable[[Array, Array, Array], None]:
-    """Return f(x, numbers, out) for float32 arrays that lie alike, dense in a memory format.
+    """Return f(x, numbers, out) for float32 arrays of the same layout, dense in a memory format.
 
-    For programs that do the same again and again; see `by_channel`.
+    For programs that repeat the same call; see `by_channel`.
 
     Parameters
     ----------
     op : 'sum', 'product', 'prelu' or 'prelu_slope'
     shape : (N, C, *sizes), of x and out
-    images : N, or 1 for the same numbers in all
-        The numbers are (images, C), without gaps.
+    images : N, or 1 for the same values in all images
+        The values are (images, C), contiguous.
     channels_last : bool
     """
     number, channels, pixels = OPS[op].number, shape[1], math.prod(shape[2:])
@@ -153,14 +152,14 @@ def step_by_channel(
 
 
 def forward(op: str, x: Array, params: Sequence[float] = ()) -> Array:
-    """Return an op of each element.
+    """Compute an op of each element.
 
     Parameters
     ----------
     op : str
         An op of one array.
     x : float16, float32 or float64, of any strides
-    params : as many numbers as the op has
+    params : the op's parameters
     """
     if op == "hardshrink":
         params = _rounded(params, x.dtype)
@@ -172,28 +171,28 @@ def forward(op: str, x: Array, params: Sequence[float] = ()) -> Array:
 
 
 def _rounded(params: Sequence[float], dtype: np.dtype) -> Sequence[float]:
-    """Round parameters to bfloat16 or float16, as PyTorch does those of the shrinking ops.
+    """Round parameters to bfloat16 or float16, as PyTorch does for the shrinking ops.
 
-    Those of other ops stay as float32 has them.
+    Parameters of other ops stay float32.
     """
     return [float(quiet(dtype.type, one)) for one in params] if is_half(dtype) else params
 
 
 def _apply(op: str, x: Array, other: Array | None, out: Array, params: Sequence[float]) -> None:
-    """Apply an op to arrays that lie alike."""
-    if x.dtype.char == "E":  # which buffers do not know
+    """Apply an op to arrays of the same layout."""
+    if x.dtype.char == "E":  # buffers do not support bfloat16
         x, out = x.view(np.uint16), out.view(np.uint16)
         other = None if other is None else other.view(np.uint16)
     _elementwise.apply(OPS[op].number, x, other, out, params)
 
 
 def forward_in_place(op: str, x: Array) -> None:
-    """Replace each element of an array that has a kernel by an op of it."""
+    """Apply an op to each element of an array in place; the array must have a kernel."""
     _apply(op, x, None, x, ())
 
 
 def gradient(op: str, grad: Array, saved: Array, params: Sequence[float] = ()) -> Array:
-    """Return the gradient of an op's argument.
+    """Return the gradient with respect to an op's argument.
 
     Parameters
     ----------
@@ -202,13 +201,13 @@ def gradient(op: str, grad: Array, saved: Array, params: Sequence[float] = ()) -
     grad : Array
         The gradient of the op's result.
     saved : Array, of grad's shape and dtype
-        The op's argument or its result: `OPS` says which.
+        The op's argument or its result: `OPS` says which one.
     params : numbers
     """
     if op in ("hardshrink", "softshrink"):
         params = _rounded(params, saved.dtype)
     if not any(grad.strides) and grad.dtype == saved.dtype and _is_ready(op, saved):
-        grad = laid_out_like(grad, saved)  # one number, expanded: the gradient of a sum
+        grad = laid_out_like(grad, saved)  # a broadcast scalar: the gradient of a sum
     if not _is_ready(op, saved) or not _lie_alike(grad, saved):
         return _converted(gradient, op, params, grad, saved)
     out = empty_like(grad)
@@ -217,9 +216,9 @@ def gradient(op: str, grad: Array, saved: Array, params: Sequence[float] = ()) -
 
 
 def _converted(function: Callable, op: str, params: Sequence[float], *arrays: Array) -> Array:
-    """Call a function with copies that a kernel takes, in float32 but where they are float64.
+    """Call a function with copies that a kernel accepts: float64, or float32 for other dtypes.
 
-    The result has the arrays' dtype, and the layout that a ufunc of NumPy would give it.
+    The result has the arrays' dtype and the layout of a NumPy ufunc's result.
     """
     dtype = arrays[0].dtype
     wide = _DOUBLE if dtype == _DOUBLE else _SINGLE
@@ -229,7 +228,7 @@ def _converted(function: Callable, op: str, params: Sequence[float], *arrays: Ar
 
 
 def _ufunc_result(arrays: tuple[Array, ...], dtype: np.dtype) -> Array:
-    """Return an array, not cleared, that lies as NumPy lays out the result of a ufunc."""
+    """Return an uninitialised array with the layout of a NumPy ufunc's result."""
     operands: Any = (*arrays, None)
     flags: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
     dtypes = [None] * len(arrays) + [dtype]
@@ -239,7 +238,7 @@ def _ufunc_result(arrays: tuple[Array, ...], dtype: np.dtype) -> Array:
 def binary(
     op: str, a: Array, b: Array, params: Sequence[float] = (), out: Array | None = None
 ) -> Array:
-    """Return an op of two arrays that have a kernel, such as 'sum'; ``out`` may be one of them."""
+    """Compute an op of two arrays that have a kernel, such as 'sum'; ``out`` may be one of them."""
     if out is None:
         out = empty_like(a)
     _apply(op, b, a, out, params)
@@ -247,7 +246,7 @@ def binary(
 
 
 def by_channel(op: str, x: Array, numbers: Array) -> Array | None:
-    """Return an op of two arrays, one of which has a number a channel; None without a kernel.
+    """Compute an op of an array and one value per channel; return None if there is no kernel.
 
     Parameters
     ----------
@@ -276,7 +275,7 @@ def by_channel(op: str, x: Array, numbers: Array) -> Array | None:
 
 
 def add_to(total: Array, array: Array) -> None:
-    """Add an array, which broadcasts and is converted as NumPy does it, in place."""
+    """Add an array in place; it is broadcast and converted by NumPy's rules."""
     if has_kernel("sum", total, array):
         binary("sum", total, array, out=total)
     else:

@@ -1,1 +1,1 @@
-"""Interpolation (resize) of images, and other separable maps."""
+"""Interpolation (resizing) of images, and other separable linear maps."""

@@ -1,6 +1,6 @@
-"""Separable linear maps of images, with weights along each axis, a line of outputs at a time.
+"""Separable linear maps of images, with weights along each axis, one output line at a time.
 
-Average pooling, interpolation, borders made of the image's own elements, and the adjoint of each.
+Average pooling, interpolation, padding with the image's own elements, and the adjoint of each.
 """
 
 from cython.parallel cimport prange
@@ -16,14 +16,14 @@ cdef void map_lines(
     const Separable *s, bint wide, const char *x, char *y, Py_ssize_t i, Py_ssize_t end,
     Py_ssize_t inputs, char *scratch,
 ) noexcept nogil:
-    """Lines [i, end) of y, counted over all images."""
+    """Compute lines [i, end) of y, counted over all images."""
     cdef Py_ssize_t depth = s.axis[0].out, rows = s.axis[1].out
     cdef Py_ssize_t length = s.axis[2].out * max(s.channels, 1) * (8 if wide else 4)
     cdef Py_ssize_t h = i % rows, d = i // rows % depth
     x += i // rows // depth * inputs
     for i in range(i, end):
         layer_microkernels().pooling[wide].separable(s, x, d, h, y + i * length, scratch)
-        # Counted on: divisions take as long as a small plane's line.
+        # Incremented, because divisions take as long as a small plane's line.
         h += 1
         if h == rows:
             h = 0
@@ -47,18 +47,18 @@ cdef void map_all(
 
 
 cdef class SeparableKernel:
-    """One map, over images of any number and number of channels, of float32 or float64.
+    """A separable map of float32 or float64 images, for any number of images and channels.
 
     Parameters
     ----------
     axes : three tuples (size, out, taps, phases, stride, low, high, run, identity, copies,
         two_tap, reaching, divided)
-        As in layers/pooling.h; taps: how many there are; reaching, divided: whether inputs have
+        As in layers/pooling.h; taps: number of taps; reaching, divided: whether inputs have
         reaches, and outputs divisors.
     places : contiguous array of Py_ssize_t
-        For each axis one after the other begin, from, and the reaches if there are any.
+        For each axis in turn: begin, from, and the reaches if there are any.
     numbers : contiguous array of float32 or float64
-        For each axis the weights of its taps, and the divisors of its outputs if it has any.
+        For each axis: the weights of its taps, and the divisors of its outputs if there are any.
     divisor : float
     """
 
@@ -101,7 +101,7 @@ cdef class SeparableKernel:
             self.taps += <double>taps / a.out
 
     def scratch_bytes(self, channels):
-        """Return how much scratch a thread needs; a whole number of cache lines."""
+        """Return the bytes of scratch a thread needs: a whole number of cache lines."""
         cdef AxisWeights *a = &self.map.axis[2]
         cdef Py_ssize_t length = a.size * max(channels, 1)
         if not channels:
@@ -109,7 +109,7 @@ cdef class SeparableKernel:
         return (length * self.size + 63) // 64 * 64
 
     def threads(self, images, channels):
-        """Return the threads that a call may use now."""
+        """Return the number of threads that a call may use now."""
         cdef double n_outputs = <double>images * max(channels, 1)
         for i in range(3):
             n_outputs *= self.map.axis[i].out
@@ -118,10 +118,10 @@ cdef class SeparableKernel:
         )
 
     def run(self, x, y, scratch, images, Py_ssize_t channels, int threads):
-        """Write y, the map of x.
+        """Apply the map to x and write y.
 
         x, y : dense arrays of the dtype of `numbers`
-        images, channels : of NHWC arrays; of NCHW the number of planes, and 0
+        images, channels : of NHWC arrays; for NCHW the number of planes, and 0
         """
         cdef Buffers arrays = Buffers()
         cdef Separable map = self.map

@@ -1,7 +1,7 @@
-"""Interpolation of images of bytes: integer weights, and bytes between the two axes, as PyTorch's.
+"""Interpolation of uint8 images with integer weights and uint8 intermediates, as in PyTorch.
 
-The result differs by a step or so from that of floats, rounded; by more where cubic weights leave
-the range of bytes between the axes.
+The result differs by about one step from rounded float interpolation; by more where cubic weights
+exceed the byte range between the axes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def interpolate_bytes(
     scales: Scales | None = None,
     antialias: bool = False,
 ) -> Array:
-    """Return images of bytes in other sizes.
+    """Resize uint8 images.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def interpolate_bytes(
 def _taps(
     size: int, out: int, mode: str, align: bool, scale: float | None, antialias: bool
 ) -> tuple[Array, Array]:
-    """Return the sources and weights of each output, (out, K); what is left over weighs nothing."""
+    """Return the sources and weights of each output, (out, K); unused taps have weight 0."""
     step = _step(size, out, scale, align, np.float64)
     if antialias:
         found = _filtered(size, out, step, mode, align, np.float64)
@@ -57,7 +57,7 @@ def _taps(
         sources, weights = WEIGHTS[mode](size, out, step, align, np.float64)
         row = np.repeat(np.arange(out), sources.shape[1])
         source, weight = sources.ravel(), weights.ravel()
-    # At the border one pixel may be several taps: their weights are joined before they are rounded.
+    # At the border one pixel may be several taps: their weights are added before rounding.
     low = np.full(out, size)
     np.minimum.at(low, row, source)
     place = source - low[row]
@@ -67,7 +67,7 @@ def _taps(
 
 
 def _whole(weight: Array) -> tuple[Array, int]:
-    """Return weights as integers of 16 bits, times the largest power of two that they allow."""
+    """Return weights as 16-bit integers, scaled by the largest power of two, and its exponent."""
     bits, most = 0, weight.max()
     while bits < 22 and int(0.5 + most * 2 ** (bits + 1)) < 2**15:
         bits += 1
@@ -75,7 +75,7 @@ def _whole(weight: Array) -> tuple[Array, int]:
 
 
 def _summed(images: Array, axis: int, source: Array, weight: Array, bits: int) -> Array:
-    """Return weighted sums along an axis, rounded to bytes."""
+    """Return weighted sums along an axis, rounded to uint8."""
     total: Array = np.int32(1 << (bits - 1))  # type: ignore[assignment]
     shape = (-1, *(1,) * (images.ndim - 1 - axis))
     for k in range(source.shape[1]):

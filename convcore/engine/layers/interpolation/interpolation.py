@@ -1,7 +1,7 @@
-"""Interpolation (resize) of images, and its gradient.
+"""Interpolation (resizing) of images, and its gradient.
 
 Each output is a weighted sum of inputs, one axis at a time: see separable.py.  Coordinates and
-weights are computed as PyTorch does, in the result's precision, so both choose the same inputs.
+weights are computed as in PyTorch, in the result's precision, so both pick the same inputs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def interpolate(
     scales: Scales | None = None,
     antialias: bool = False,
 ) -> Array:
-    """Return an array of other spatial sizes.
+    """Resize an array to other spatial sizes.
 
     output[n, c, j] = sum over i of input[n, c, i] * weight[j, i], a product over the axes.
 
@@ -38,15 +38,15 @@ def interpolate(
     ----------
     input : (N, C, *sizes); float16, float32 or float64
         One to three spatial axes; any strides.
-    output_size : one int a spatial axis, at least 1
+    output_size : one int per spatial axis, at least 1
     mode : 'nearest', 'nearest-exact', 'linear', 'cubic' or 'lanczos'
-        The last along two axes, and with antialias alone.
+        'lanczos' requires two spatial axes and antialias.
     align_corners : bool
-        Whether first and last pixels' centres are the image's corners, or their outer edges are.
-    scales : one float or None a spatial axis
-        How much larger the output is meant to be, where that is not the ratio of the sizes.
+        Whether corner pixels' centres (True) or outer edges (False) are aligned with the corners.
+    scales : one float or None per spatial axis
+        Scale factor of the output, if it is not the ratio of the sizes.
     antialias : bool
-        Whether filters widen where an axis shrinks.  For 'linear', 'cubic' and 'lanczos'.
+        Whether filters widen where an axis shrinks.  Only for 'linear', 'cubic' and 'lanczos'.
 
     Returns
     -------
@@ -56,12 +56,12 @@ def interpolate(
     Raises
     ------
     TypeError, ValueError
-        input is no such array; sizes that are not one an axis, or below 1; an unknown mode.
+        input is not such an array; not one size per axis, or a size below 1; an unknown mode.
 
     Notes
     -----
-    Each axis is mapped by itself: a line of scratch a thread, and about the sum of the axes' taps
-    of multiply-adds an output.
+    Each axis is mapped separately: one line of scratch per thread, and about as many multiply-adds
+    per output as the sum of the axes' taps.
 
     References
     ----------
@@ -87,12 +87,12 @@ def interpolate_grad(
     scales: Scales | None = None,
     antialias: bool = False,
 ) -> Array:
-    """Return the gradient of `interpolate`, its adjoint.
+    """Compute the gradient of `interpolate` (its adjoint).
 
     Parameters
     ----------
     grad_output : (N, C, *output_size); float16, float32 or float64
-    input_size : one int a spatial axis
+    input_size : one int per spatial axis
     mode, align_corners, scales, antialias : as for `interpolate`
 
     Returns
@@ -117,7 +117,7 @@ def interpolate_grad(
 
 
 def interpolate_maps(input: Array, output_size: Sequence[int], *how: Any) -> tuple[Map, Map]:
-    """Return `interpolate` and `interpolate_grad`, for arrays of the shape and dtype of one.
+    """Return (`interpolate`, `interpolate_grad`) for arrays of this shape and dtype.
 
     how : all other arguments of `interpolate`
     """
@@ -136,7 +136,7 @@ def _mapped(
     scales: Scales | None,
     antialias: bool,
 ) -> Map:
-    """Return the map of images of some sizes to others, or its adjoint."""
+    """Return the map from images of some sizes to others, or its adjoint."""
     if mode not in MODES:
         raise ValueError(f"mode must be one of {list(MODES)}, got {mode!r}")
     if antialias and mode not in FILTERS:
@@ -168,7 +168,7 @@ def _map(
     for size, out, scale in zip(sizes, outs, scales, strict=True):
         step = _step(size, out, scale, align_corners and not mode.startswith("nearest"), real)
         if mode == "nearest" and len(sizes) == 2 and out in (size, 2 * size):
-            # PyTorch copies and doubles images whatever scale is given, but no lines or volumes.
+            # PyTorch copies and doubles images whatever the scale, but not lines or volumes.
             step = real(size / out)
         if antialias or mode == "lanczos":
             weights = _filtered(size, out, step, mode, align_corners, real)
@@ -181,7 +181,7 @@ def _map(
 
 
 def _step(size: int, out: int, scale: float | None, align_corners: bool, real: Any) -> Any:
-    """Return the scale: the distance between outputs, in inputs."""
+    """Return the step: the distance between outputs, in inputs."""
     if align_corners:
         return real(size - 1) / real(out - 1) if out > 1 else real(0)
     return real(1 / scale) if scale is not None and scale > 0 else real(size) / real(out)
@@ -212,7 +212,7 @@ def _linear(size: int, out: int, step: Any, align: bool, real: Any) -> tuple[Arr
 
 
 def _cubic(size: int, out: int, step: Any, align: bool, real: Any) -> tuple[Array, Array]:
-    if size == out and step == 1:  # by a given scale, PyTorch weighs pixels whose number stays
+    if size == out and step == 1:  # with an explicit scale, PyTorch also interpolates equal sizes
         return np.arange(out), np.ones(out)
     at = _places(out, step, align, real)
     first = np.floor(at)
@@ -231,7 +231,7 @@ WEIGHTS: dict[str, Callable[..., tuple[Array, Array]]] = {
 
 
 def _keys(x: Array, a: Any) -> Array:
-    """Return the cubic kernel at distances x >= 0."""
+    """Return the cubic convolution kernel at distances x >= 0."""
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
     return np.where(x <= 1, near, np.where(x < 2, far, 0))
@@ -245,7 +245,7 @@ def _lanczos(x: Array) -> Array:
     return np.where(x < 3, np.sinc(x) * np.sinc(x / 3), 0)
 
 
-# Half the width of each filter, and the filter.
+# Half the width of each filter, and the filter function.
 FILTERS: dict[str, tuple[int, Callable[[Array], Array]]] = {
     "linear": (1, _triangle),
     "cubic": (2, lambda x: _keys(x, x.dtype.type(-0.5))),
@@ -254,9 +254,9 @@ FILTERS: dict[str, tuple[int, Callable[[Array], Array]]] = {
 
 
 def _filtered(size: int, out: int, step: Any, mode: str, align: bool, real: Any) -> AxisWeights:
-    """Return antialiasing weights: the filter is stretched by the scale where that is above 1.
+    """Return antialiasing weights: the filter is stretched by the scale if that is above 1.
 
-    As in PyTorch, pixels whose number stays are copied, whatever the scale.
+    As in PyTorch, an axis of unchanged size is copied, whatever the scale.
     """
     if size == out:
         return AxisWeights(size, out, np.arange(out + 1), np.arange(out), np.ones(out, real))

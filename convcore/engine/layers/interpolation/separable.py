@@ -1,8 +1,8 @@
 """Separable linear maps of images, with weights along each axis, in compiled loops.
 
-Average pooling is one: along each axis an output is the sum of its window.  So is interpolation,
-whose sums have weights, and a border made of the image's own elements.  The adjoint of each is
-another one.
+Average pooling is such a map: along each axis an output is the sum of its window.  So are
+interpolation (weighted sums) and padding with the image's own elements.  The adjoint of each is
+another such map.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from convcore.engine.runtime.checks import Array
 
 Map = Callable[[Array], Array]
 
-# Taps that repeat themselves are looked for in groups of so many outputs at most, and used where
-# there are so many groups.
+# Repeating taps are searched for in groups of at most this many outputs, and used if there are at
+# least that many groups.
 _MOST_PHASES = 4
 _LEAST_REPEATS = 8
 
@@ -40,7 +40,7 @@ class AxisWeights(NamedTuple):
     divisor: Array | None = None
 
     def adjoint(self) -> AxisWeights:
-        """Return the weights that take outputs back to inputs, divisors not counted."""
+        """Return the weights of the adjoint map, ignoring divisors."""
         order = np.argsort(self.source, kind="stable")
         outputs = np.repeat(np.arange(self.out), np.diff(self.begin))
         begin = np.searchsorted(self.source[order], np.arange(self.size + 1))
@@ -48,13 +48,13 @@ class AxisWeights(NamedTuple):
 
 
 def identity(size: int) -> AxisWeights:
-    """Return the weights that leave an axis as it is."""
+    """Return the weights of the identity map of an axis."""
     places = np.arange(size + 1)
     return AxisWeights(size, size, places, places[:-1], np.ones(size))
 
 
 def window_weights(size: int, start: Array, end: Array) -> AxisWeights:
-    """Return the sums of inputs [start[j], end[j])."""
+    """Return the weights of the sums of inputs [start[j], end[j])."""
     counts = np.maximum(end - start, 0)
     begin = np.concatenate([[0], np.cumsum(counts)])
     source = np.arange(begin[-1]) - np.repeat(begin[:-1] - start, counts)
@@ -89,7 +89,7 @@ class SeparableMap:
         self.table_bytes = sum(table.nbytes for table in tables)
 
     def __call__(self, batch: Array) -> Array:
-        """Return the map of (N, C, *sizes) or (C, *sizes), in its dtype and memory format."""
+        """Apply the map to (N, C, *sizes) or (C, *sizes); keep dtype and memory format."""
         if batch.ndim == len(self.outs) + 1:
             return self(batch[np.newaxis])[0]
         x, n, channels = images.dense(batch.astype(self.wide, copy=False))
@@ -98,7 +98,7 @@ class SeparableMap:
         return y.astype(batch.dtype, copy=False)
 
     def run(self, x: Array, y: Array, n: int, channels: int) -> None:
-        """Write y, the map of x: both dense; see `images.dense`."""
+        """Apply the map to x and write y; both are dense: see `images.dense`."""
         if not y.size:
             return
         threads = self.kernel.threads(n, channels)
@@ -108,7 +108,7 @@ class SeparableMap:
 
 
 def _are_runs(t: AxisWeights) -> bool:
-    """Return whether each output sums inputs side by side, of weight 1."""
+    """Return whether each output sums adjacent inputs with weight 1."""
     inside = np.ones(max(len(t.source) - 1, 0), bool)
     ends = t.begin[1:-1]
     inside[ends[(ends > 0) & (ends < len(t.source))] - 1] = False
@@ -116,10 +116,10 @@ def _are_runs(t: AxisWeights) -> bool:
 
 
 def _gather_table(t: AxisWeights) -> Array | None:
-    """Return (first output, end, a tap) of each input, flat, if that is the quicker way, else None.
+    """Return (first output, end, a tap) of each input, flat, if that is faster, else None.
 
-    It is if every input is added, with one weight, to many neighbouring outputs, as in the adjoint
-    of a sum over few long windows.
+    It is faster if every input is added, with one weight, to many adjacent outputs, as in the
+    adjoint of a sum over few long windows.
     """
     if t.out < 4 * t.size or not len(t.source):
         return None
@@ -134,10 +134,10 @@ def _gather_table(t: AxisWeights) -> Array | None:
 
 
 def _repeats(t: AxisWeights) -> tuple[int, int, int, int]:
-    """Return (phases, stride, low, high) of the taps, as layers/pooling.h has them; zeros if none.
+    """Return (phases, stride, low, high) of repeating taps, as in layers/pooling.h; zeros if none.
 
-    Groups of `phases` outputs are compared to the middle one: as many taps, the same weights, and
-    inputs further on by `stride` a group.
+    Groups of `phases` outputs are compared to the middle group: same number of taps, same weights,
+    and inputs shifted by `stride` per group.
     """
     counts = np.diff(t.begin)
     for phases in range(1, _MOST_PHASES + 1):
@@ -157,7 +157,7 @@ def _repeats(t: AxisWeights) -> tuple[int, int, int, int]:
 
 
 def _alike(t: AxisWeights, counts: Array, middle: int) -> tuple[int, Array] | None:
-    """Return (inputs from group to group, whether each has the taps of the middle one)."""
+    """Return (input shift per group, whether each group has the taps of the middle one)."""
     groups, phases = counts.shape
     first, n_taps = t.begin[: groups * phases : phases], int(counts[middle].sum())
     stride = 0

@@ -1,1 +1,1 @@
-"""Batch, group, instance and layer norm, and moments of arrays."""
+"""Batch, group, instance and layer normalization, and moments of arrays."""

@@ -1,4 +1,4 @@
-"""Layer norm: each row by its own mean and variance, with a weight and a bias an element."""
+"""Layer norm: each row by its own mean and variance, with a weight and bias per element."""
 
 from cython.parallel cimport prange
 
@@ -10,8 +10,8 @@ from convcore.engine.runtime._vectors cimport add, zero
 use_team()
 
 cdef enum:
-    SUMS = 64                    # of items that are added as one
-    FEW = 1 << 14                # elements of the rows that are read twice, from a cache
+    SUMS = 64                    # sums per item that are added together
+    FEW = 1 << 14                # elements of the rows that are read twice, from cache
 
 cdef struct Shape:
     Py_ssize_t rows
@@ -23,7 +23,7 @@ cdef struct Shape:
 
 
 cdef void forward_item(const Shape *s, const Call *call, Py_ssize_t item) noexcept nogil:
-    """Some rows."""
+    """Normalise a block of rows."""
     cdef Py_ssize_t row
     cdef double shift
     cdef double[2] sums
@@ -41,7 +41,7 @@ cdef void forward_item(const Shape *s, const Call *call, Py_ssize_t item) noexce
 
 
 cdef void backward_item(const Shape *s, const Call *call, Py_ssize_t item) noexcept nogil:
-    """Some rows, a few at a time, and their share of the weight's and the bias's gradients."""
+    """Compute gradients of a block of rows, and its part of the weight and bias gradients."""
     cdef Py_ssize_t few = max(1, min(<Py_ssize_t>ROWS, FEW // s.length)), end, i
     cdef Py_ssize_t row = item * s.block
     cdef Py_ssize_t last = min((item + 1) * s.block, s.rows)
@@ -63,7 +63,7 @@ cdef void backward_item(const Shape *s, const Call *call, Py_ssize_t item) noexc
 cdef void add_items(
     const Shape *s, Py_ssize_t items, Py_ssize_t block, const double *partials, double *sums
 ) noexcept nogil:
-    """Add up some of all items' sums, in order."""
+    """Add a range of all items' partial sums, in index order."""
     cdef Py_ssize_t width = 2 * s.length, first = block * SUMS, i
     cdef Py_ssize_t count = min(SUMS, width - first)
     zero(sums + first, count)
@@ -72,7 +72,7 @@ cdef void add_items(
 
 
 cdef class LayerNorm(Norm):
-    """Layer norm of contiguous rows, from a dict of Shape's fields."""
+    """Layer normalization of contiguous rows, from a dict of Shape's fields."""
 
     cdef Shape shape
 
@@ -91,6 +91,6 @@ cdef class LayerNorm(Norm):
         # A thread owns whole rows of gx, and the sums of its items.
         for i in prange(self.items, schedule="dynamic", num_threads=threads):
             backward_item(&self.shape, call, i)
-        # A thread owns some of the sums, over all items.
+        # A thread owns a range of the sums, over all items.
         for i in prange(blocks, schedule="static", num_threads=threads):
             add_items(&self.shape, self.items, i, call.workspace, call.sums)

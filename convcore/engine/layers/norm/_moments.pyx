@@ -1,8 +1,8 @@
-"""Moments of an array: mean, squared deviations, limits, and how many zeros and NaN, in one pass.
+"""Moments of an array: mean, squared deviations, minimum, maximum, zero and NaN counts.
 
-Runs are joined in index order, as T. F. Chan, G. H. Golub and R. J. LeVeque do it in "Updating
-formulae and a pairwise algorithm for computing sample variances", 1979: the bits do not depend on
-the number of threads.
+Partial moments are merged in index order, as in T. F. Chan, G. H. Golub and R. J. LeVeque,
+"Updating formulae and a pairwise algorithm for computing sample variances", 1979: the bits do not
+depend on the number of threads.
 """
 
 from cython.parallel cimport prange
@@ -19,7 +19,7 @@ cdef enum:
 
 
 cdef void join(Moments *all, const Moments *one) noexcept nogil:
-    """Add a run's moments to those of others."""
+    """Merge the moments of a run into the total."""
     cdef double count = all.count + one.count, step = one.mean - all.mean
     all.mean += step * (one.count / count)
     all.squares += one.squares + step * step * (all.count * one.count / count)
@@ -44,14 +44,14 @@ cdef void all_moments(
 
 
 def n_partials(Py_ssize_t count):
-    """Return how many float64 numbers `moments_of` needs for that many elements."""
+    """Return the number of float64 elements that `moments_of` needs for `count` elements."""
     return (count + CHUNK - 1) // CHUNK * FIELDS
 
 
 def moments_of(v, partials):
-    """Return count, mean, sum of squared deviations, least, largest, zeros and NaN.
+    """Return count, mean, sum of squared deviations, minimum, maximum, zero count and NaN count.
 
-    v : dense array of float32 or float64, with an element at least
+    v : dense array of float32 or float64, not empty
     partials : contiguous array of `n_partials` float64
     """
     cdef Buffers arrays = Buffers()

@@ -1,4 +1,4 @@
-"""What the kernels of batch, group, instance and layer norm share: the call, scales and slopes."""
+"""Code shared by the kernels of batch, group, instance and layer norm: calls, scales, slopes."""
 
 from libc.math cimport isfinite, sqrt
 
@@ -6,11 +6,11 @@ from convcore.engine.runtime._isa cimport NormParameters, layer_microkernels
 
 
 cdef struct Call:
-    char *gy                     # arrays that a call has not are NULL
+    char *gy                     # arrays that a call does not have are NULL
     char *x
     char *residual
     char *y
-    char *masked                 # what the clamp leaves of gy
+    char *masked                 # gradient of the clamp: gy where it passes
     char *gx
     char *parameters
     double *statistics
@@ -20,10 +20,10 @@ cdef struct Call:
     bint wide                    # float64
     bint narrow                  # bfloat16, with parameters and arithmetic of float32
     double eps
-    bint moments                 # whether statistics are taken of x, or given
-    double low                   # of the clamp
+    bint moments                 # whether statistics are computed from x, or given
+    double low                   # limits of the clamp
     double high
-    int activation               # how gradients learn of it; LINEAR: there is none
+    int activation               # array that gradients derive the activation from; LINEAR: none
 
 
 cdef class Norm:
@@ -34,7 +34,7 @@ cdef class Norm:
 
 
 cdef inline char *moved(const Call *call, char *array, Py_ssize_t by) noexcept nogil:
-    """The array from one of its elements on."""
+    """Return the array's address advanced by `by` elements."""
     return NULL if array == NULL else array + by * call.size
 
 
@@ -58,7 +58,7 @@ cdef inline char *parameter(const Call *call, Py_ssize_t i) noexcept nogil:
 cdef inline NormParameters parameters_of(
     const Call *call, Py_ssize_t size, Py_ssize_t first
 ) noexcept nogil:
-    """What microkernels take: numbers [first, ...) of each row of `size` parameters."""
+    """Return the microkernels' parameters: values [first, ...) of each row of `size` parameters."""
     cdef NormParameters p
     p.mean = parameter(call, first)
     p.scale = parameter(call, size + first)
@@ -70,7 +70,7 @@ cdef inline NormParameters parameters_of(
 
 
 cdef inline double shift_of(const Call *call, Py_ssize_t first) noexcept nogil:
-    """What sums are taken about: the first element of what is summed, if that is a number."""
+    """Return the shift of sums: the first summed element, if it is a finite number."""
     cdef float single
     cdef double x
     if call.narrow:
@@ -99,7 +99,7 @@ cdef inline void set_scale(
     const Call *call, Py_ssize_t size, Py_ssize_t first, Py_ssize_t count, double mean,
     double variance,
 ) noexcept nogil:
-    """Write mean, scale and bias of some weights; the bias makes up for rounding the mean."""
+    """Write mean, scale and bias of `count` weights; the bias compensates rounding of the mean."""
     cdef char *p = call.parameters
     cdef double root = root_of(call, variance), scale, bias
     cdef Py_ssize_t i
@@ -115,7 +115,7 @@ cdef inline void set_slope(
     const Call *call, Py_ssize_t size, Py_ssize_t first, Py_ssize_t count, double mean,
     double slope, double offset,
 ) noexcept nogil:
-    """Write slope and offset of some weights: gx gets slope * x + offset from mean and variance."""
+    """Write slope and offset of `count` weights: the statistics add slope * x + offset to gx."""
     cdef Py_ssize_t i
     for i in range(first, first + count):
         put(call, call.parameters, 3 * size + i, slope)

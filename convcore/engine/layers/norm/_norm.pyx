@@ -1,7 +1,7 @@
-"""The base class of the kernels of batch, group, instance and layer norm.
+"""Base class of the kernels of batch, group, instance and layer norm.
 
-A unit is what one mean and variance are of.  Parameters are five rows, with a number for each
-weight: mean, scale (at first the weight), bias, slope and offset.  Statistics are two rows of
+A unit is a set of elements with one mean and variance.  Parameters are five rows, with one value
+per weight: mean, scale (initially the weight), bias, slope and offset.  Statistics are two rows of
 float64: the units' means and variances.
 """
 
@@ -18,7 +18,7 @@ cdef void *borrowed(Buffers buffers, dict arrays, str name, bint write) except? 
 
 
 cdef Call call_of(Buffers buffers, dict arrays, bint forward):
-    """The pointers of a call, from arrays by their names."""
+    """Return a call's pointers from arrays by name."""
     cdef Call call
     call.x = <char *>borrowed(buffers, arrays, "x", False)
     call.size = buffers.views[0].itemsize
@@ -36,45 +36,45 @@ cdef Call call_of(Buffers buffers, dict arrays, bint forward):
 
 
 cdef class Norm:
-    """A normalisation of arrays of one shape; its fields are those of the subclass's Shape."""
+    """Normalization of arrays of one shape; its fields are those of the subclass's Shape."""
 
     def threads(self):
-        """How many threads a call may use now."""
+        """Return the number of threads that a call may use now."""
         return thread_count(self.items, self.work)
 
     def run(
         self, dict arrays, double eps, bint moments=True, int activation=LINEAR, double low=0,
         double high=0, int threads=0,
     ):
-        """Go forward, or backward if there is a gy.
+        """Run the forward pass, or the backward pass if there is a gy.
 
         Forward: y = (x - mean) / sqrt(variance + eps) * weight + bias (+ residual), then clamped.
-        Backward: gx, masked, and the sums that the other gradients are made of.
+        Backward: gx, masked, and the sums for the other gradients.
 
         Parameters
         ----------
         arrays : dict
-            By the names below; what is not there is None.
+            By the names below; missing ones are None.
         eps : float
         moments : bool
-            Whether statistics are taken of x, or given.
+            Whether statistics are computed from x, or given.
         activation : one of ACTIVATIONS
         low, high : float
-            Of the clamp.
+            Limits of the clamp.
         gy, x, residual, y, masked, gx : arrays of one dtype, float32 or float64, and layout
-            Or bfloat16, as uint16, where the subclass has a stage.
-            residual and gx may be None, and so may y and masked backward unless the activation is
-            FROM_RESULT.
+            Or bfloat16, as uint16, if the subclass has a stage.
+            residual and gx may be None; so may y and masked in the backward pass unless the
+            activation is FROM_RESULT.
         parameters : the same dtype, or float32
-            Weight and bias are read, the others written.
+            Weight and bias are read, the other rows written.
         statistics : float64
-            Read; written forward if `moments`.
+            Read; written in the forward pass if `moments`.
         sums : (2, weights), float64
             Written: sums of gy and of gy * (x - mean), after the clamp.
         workspace : float64, as the subclass says, or None
-            And `stage` bytes for each of the threads behind it, where arrays are bfloat16.
+            For bfloat16 arrays, followed by `stage` bytes for each thread.
         threads : int
-            0: as many as there may be.
+            0: as many as allowed.
         """
         cdef Buffers buffers = Buffers()
         cdef bint forward = "gy" not in arrays

@@ -1,10 +1,10 @@
 """Batch, group and instance norm of NCHW arrays, forward and backward.
 
-A unit (what one mean and variance are of) is `planes` planes of `pixels` elements.  Of a batch norm
-it is a channel, with a plane an image; of a group norm a group of channels of one image, with a
-plane a channel.  A unit has one weight and bias, or one for each of its planes.
+A unit (elements with one mean and variance) is `planes` planes of `pixels` elements.  In batch norm
+it is a channel, with a plane per image; in group norm a group of channels of one image, with a
+plane per channel.  A unit has one weight and bias, or one for each of its planes.
 
-One thread makes all of a unit, so that what it reads twice is still in cache.
+One thread computes a whole unit, so that what it reads twice is still in cache.
 """
 
 from cython.parallel cimport prange
@@ -62,7 +62,7 @@ cdef void scale_unit(const Shape *s, const Call *call, Py_ssize_t unit) noexcept
 
 
 cdef void forward_item(const Shape *s, const Call *call, Py_ssize_t item) noexcept nogil:
-    """All of some units."""
+    """Normalise a block of units."""
     cdef Py_ssize_t unit, i, at
     cdef NormParameters p
     for unit in range(item * s.block, min((item + 1) * s.block, s.units)):
@@ -79,7 +79,7 @@ cdef void forward_item(const Shape *s, const Call *call, Py_ssize_t item) noexce
 
 
 cdef void sum_unit(const Shape *s, const Call *call, Py_ssize_t unit) noexcept nogil:
-    """Write the sums of gy, and of gy * (x - mean), of each weight of a unit."""
+    """Write the sums of gy, and of gy * (x - mean), for each weight of a unit."""
     cdef Py_ssize_t first = unit * s.weights, size = s.units * s.weights, i, at
     cdef double[2] sums
     cdef NormParameters p
@@ -128,7 +128,7 @@ cdef void write_gradient(const Shape *s, const Call *call, Py_ssize_t unit) noex
 
 
 cdef void backward_item(const Shape *s, const Call *call, Py_ssize_t item) noexcept nogil:
-    """All of some units."""
+    """Compute the gradients of a block of units."""
     cdef Py_ssize_t unit
     for unit in range(item * s.block, min((item + 1) * s.block, s.units)):
         scale_unit(s, call, unit)
@@ -155,6 +155,6 @@ cdef class NormNchw(Norm):
 
     cdef void backward_all(self, const Call *call, int threads) noexcept nogil:
         cdef Py_ssize_t i
-        # A thread owns whole units of all that is written.
+        # A thread owns whole units of all outputs.
         for i in prange(self.items, schedule="dynamic", num_threads=threads):
             backward_item(&self.shape, call, i)

@@ -1,9 +1,9 @@
 """Batch, group and instance norm of NHWC (channels_last) arrays, forward and backward.
 
-Arrays are (images, pixels, channels), of which a batch norm has one image.  A unit (what one mean
-and variance are of) is a group of neighbouring channels of one image.  Few channels make short
-rows: so `repeat` pixels are taken as one row of `repeat` times as many channels, and their sums are
-added afterwards.  Rows are cut into chunks, whose sums are added in order.
+Arrays are (images, pixels, channels); batch norm treats the batch as one image.  A unit (elements
+with one mean and variance) is a group of adjacent channels of one image.  Few channels make short
+rows: so `repeat` pixels are treated as one row of `repeat` times as many channels, and their sums
+are added afterwards.  Rows are cut into chunks, whose sums are added in order.
 """
 
 from cython.parallel cimport prange
@@ -25,10 +25,10 @@ from convcore.engine.runtime._vectors cimport add, zero
 use_team()
 
 cdef enum:
-    SUMS = 64                    # of chunks that are added as one item
-    SIDE = 8                     # rows that microkernels take together
-    STAGE = 1 << 11              # elements of bfloat16 that are floats at a time, or SIDE rows
-    ROOMS = 4                    # arrays that are on the stage together, at most
+    SUMS = 64                    # sums of chunks added as one item
+    SIDE = 8                     # rows that microkernels process together
+    STAGE = 1 << 11              # bfloat16 elements converted to float at a time, or SIDE rows
+    ROOMS = 4                    # maximum arrays staged at the same time
 
 cdef struct Shape:
     Py_ssize_t images
@@ -40,17 +40,17 @@ cdef struct Shape:
     Py_ssize_t block             # rows of a chunk
 
 # Parameters are (5, images, repeat * channels), sums (2, images, channels).  The workspace has
-# (images, chunks, 2, repeat * channels) partial sums and (images, repeat * channels) shifts; behind
-# them each thread's stage, of floats, where arrays are bfloat16.
+# (images, chunks, 2, repeat * channels) partial sums and (images, repeat * channels) shifts; for
+# bfloat16 arrays, followed by each thread's stage of floats.
 
 cdef struct Chunk:
     Py_ssize_t image
-    Py_ssize_t[2] first          # element of its whole rows, and of what is left behind them
+    Py_ssize_t[2] first          # element of its whole rows, and of the remaining pixels
     Py_ssize_t[2] rows
     Py_ssize_t[2] width
-    int parts                    # 2 where anything is left
+    int parts                    # 2 if there are remaining pixels
 
-# Some rows of a chunk: all of a part, or what fits the stage.
+# Rows of a chunk: all of a part, or as many as fit the stage.
 cdef struct Span:
     int part
     Py_ssize_t first             # row of the part
@@ -93,7 +93,7 @@ cdef inline Span nothing() noexcept nogil:
 
 
 cdef inline bint next_span(const Call *call, const Chunk *chunk, Span *span) noexcept nogil:
-    """Go on to a chunk's next rows; from nothing, to its first.  False at its end."""
+    """Advance to a chunk's next rows (initially its first); return False at its end."""
     span.first += span.rows
     if span.first == chunk.rows[span.part]:
         span.part += 1
@@ -109,14 +109,14 @@ cdef inline bint next_span(const Call *call, const Chunk *chunk, Span *span) noe
 
 
 cdef inline Py_ssize_t room_size(const Shape *s) noexcept nogil:
-    """Elements of a span of bfloat16, at most."""
+    """Return the maximum elements of a span of bfloat16."""
     return max(STAGE, SIDE * width_of(s))
 
 
 cdef inline char *room(
     const Shape *s, const Call *call, char *array, const Span *span, Py_ssize_t share, int number
 ) noexcept nogil:
-    """Where the elements of a span are, or, of bfloat16, will be on the stage."""
+    """Return the address of a span's elements or, for bfloat16, of its place in the stage."""
     cdef float *stage = <float *>(call.workspace + s.images * (2 * s.chunks + 1) * width_of(s))
     if array == NULL or not call.narrow:
         return moved(call, array, span.at)
@@ -126,7 +126,7 @@ cdef inline char *room(
 cdef inline char *read(
     const Shape *s, const Call *call, char *array, const Span *span, Py_ssize_t share, int number
 ) noexcept nogil:
-    """The elements of a span; of bfloat16 as floats."""
+    """Return a span's elements; bfloat16 is converted to float in the stage."""
     cdef char *to = room(s, call, array, span, share, number)
     if array != NULL and call.narrow:
         layer_microkernels().narrow.widen(
@@ -138,7 +138,7 @@ cdef inline char *read(
 cdef inline void write(
     const Shape *s, const Call *call, char *array, const Span *span, Py_ssize_t share, int number
 ) noexcept nogil:
-    """Round what is in a room to bfloat16; other elements have been written in place."""
+    """Round a staged span to bfloat16; other dtypes have been written in place."""
     if array != NULL and call.narrow:
         layer_microkernels().narrow.round(
             room(s, call, array, span, share, number), span.rows * span.width,
@@ -156,12 +156,12 @@ cdef Unit unit_of(const Shape *s, const Call *call, Py_ssize_t number) noexcept 
 
 
 cdef inline Py_ssize_t first_item(const Shape *s, Py_ssize_t share, int shares) noexcept nogil:
-    """The item with which a thread's share begins."""
+    """Return the item at which a thread's share begins."""
     return share * (s.images * s.chunks) // shares
 
 
 cdef void add_chunks(const Shape *s, Py_ssize_t item, double *partials) noexcept nogil:
-    """Add up some of one image's sums over its chunks, into the first chunk's."""
+    """Add a range of an image's sums over its chunks, into the first chunk's."""
     cdef Py_ssize_t width = 2 * width_of(s), items = (width + SUMS - 1) // SUMS, i
     cdef Py_ssize_t first = item % items * SUMS, count = min(SUMS, width - first)
     cdef double *sums = partials + item // items * s.chunks * width + first
@@ -172,7 +172,7 @@ cdef void add_chunks(const Shape *s, Py_ssize_t item, double *partials) noexcept
 cdef inline double channel_sum(
     const Shape *s, Py_ssize_t which, Py_ssize_t image, Py_ssize_t channel, const double *partials
 ) noexcept nogil:
-    """The first or second sum of a channel, of all its places in a row."""
+    """Return the first or second sum of a channel, over its repetitions in a row."""
     cdef Py_ssize_t i
     cdef const double *sums = partials + (image * s.chunks * 2 + which) * width_of(s) + channel
     cdef double total = sums[0]
@@ -193,7 +193,7 @@ cdef void scale_unit(const Shape *s, const Call *call, Py_ssize_t number) noexce
 # ---- forward ----
 
 cdef void take_shifts(const Shape *s, const Call *call, Py_ssize_t image) noexcept nogil:
-    """Write the elements of an image's first pixel, over and over."""
+    """Write the elements of an image's first pixel, repeated."""
     cdef double *shifts = shifts_of(s, call, image)
     cdef Py_ssize_t i
     for i in range(width_of(s)):
@@ -223,7 +223,7 @@ cdef void take_moments(const Shape *s, const Call *call, Py_ssize_t number) noex
 cdef void sum_share(
     const Shape *s, const Call *call, Py_ssize_t share, int shares
 ) noexcept nogil:
-    """The moments' sums of a thread's own chunks."""
+    """Compute the moments' sums of a thread's chunks."""
     cdef Py_ssize_t width = width_of(s), item
     cdef double *sums
     cdef Chunk chunk
@@ -242,7 +242,7 @@ cdef void sum_share(
 cdef void write_share(
     const Shape *s, const Call *call, Py_ssize_t share, int shares
 ) noexcept nogil:
-    """y of a thread's own chunks, the last first: what it has read last is still in its cache."""
+    """Compute y of a thread's chunks in reverse order: the last ones are still in its cache."""
     cdef Py_ssize_t width = width_of(s), item
     cdef NormParameters p
     cdef Chunk chunk
@@ -264,7 +264,7 @@ cdef void write_share(
 cdef void sum_gradients_share(
     const Shape *s, const Call *call, Py_ssize_t share, int shares
 ) noexcept nogil:
-    """The gradients' sums of a thread's own chunks, and what the clamp leaves of gy."""
+    """Compute the gradients' sums of a thread's chunks, and the masked gy."""
     cdef Py_ssize_t width = width_of(s), item
     cdef double *sums
     cdef NormParameters p
@@ -312,7 +312,7 @@ cdef void finish_unit(const Shape *s, const Call *call, Py_ssize_t number) noexc
 cdef void write_gradients_share(
     const Shape *s, const Call *call, Py_ssize_t share, int shares
 ) noexcept nogil:
-    """gx of a thread's own chunks, the last first: see write_share."""
+    """Compute gx of a thread's chunks in reverse order: see write_share."""
     cdef char *gy = call.gy if call.masked == NULL else call.masked
     cdef Py_ssize_t width = width_of(s), item
     cdef NormParameters p
@@ -349,7 +349,7 @@ cdef class NormNhwc(Norm):
     cdef void forward_all(self, const Call *call, int threads) noexcept nogil:
         cdef Py_ssize_t i
         if call.moments:
-            # A thread owns whole images' shifts, whole chunks' sums, then some of all chunks'.
+            # A thread owns whole images' shifts, whole chunks' sums, parts of all chunks' sums.
             for i in prange(self.shape.images, schedule="static", num_threads=threads):
                 take_shifts(&self.shape, call, i)
             for i in prange(threads, schedule="static", num_threads=threads):
@@ -367,7 +367,7 @@ cdef class NormNhwc(Norm):
 
     cdef void backward_all(self, const Call *call, int threads) noexcept nogil:
         cdef Py_ssize_t i
-        # A thread owns whole units' parameters, whole chunks' sums, then some of all chunks'.
+        # A thread owns whole units' parameters, whole chunks' sums, parts of all chunks' sums.
         for i in prange(self.units, schedule="static", num_threads=threads):
             scale_unit(&self.shape, call, i)
         for i in prange(threads, schedule="static", num_threads=threads):

@@ -1,4 +1,4 @@
-"""Layer norm: over the last axes, each row by its own mean and variance, with a weight an element.
+"""Layer normalization over the last axes: one mean and variance per row, one weight per element.
 
 References
 ----------
@@ -18,8 +18,8 @@ from convcore.engine.runtime import memory
 
 Array = np.ndarray[Any, Any]
 
-# Elements of an item, and the most items, which bounds the workspace.  On one thread 4096 to 65536
-# elements are within 5 % in the mean, 16 and 256 items within 2 %: benchmarks/sweep.py --threads 1
+# Minimum elements of an item, and maximum items (bounds the workspace).  On one thread 4096 to
+# 65536 are within 5 % in the mean, 16 and 256 items within 2 %: benchmarks/sweep.py --threads 1
 # --constant engine.layers.norm.layer_norm._LEAST_ITEM --values 4096,65536
 _LEAST_ITEM = 1 << 14
 _MOST_ITEMS = 64
@@ -29,7 +29,7 @@ _WORK = 8.0
 
 @lru_cache(maxsize=1024)
 def _plan(shape: tuple[int, ...], axes: int) -> tuple[Any, int, int, int]:
-    """Return the kernel, and how many rows, elements of a row and items there are."""
+    """Return the kernel, and the numbers of rows, elements per row, and items."""
     length = math.prod(shape[len(shape) - axes :])
     rows = math.prod(shape[: len(shape) - axes])
     block = max(1, _LEAST_ITEM // max(1, length), math.ceil(rows / _MOST_ITEMS))
@@ -38,7 +38,7 @@ def _plan(shape: tuple[int, ...], axes: int) -> tuple[Any, int, int, int]:
 
 
 def _contiguous(x: Array) -> Array:
-    """Return an aligned C-contiguous array; a copy lies in the pool's memory."""
+    """Return an aligned C-contiguous array; copies are allocated from the memory pool."""
     if x.flags.c_contiguous and x.flags.aligned:
         return x
     copy = memory.empty(x.shape, x.dtype)
@@ -94,8 +94,8 @@ def backward(
     grad : Array of x's shape
     x, weight, eps, axes
         As they went forward.
+        As in the forward pass.
     statistics : Array
-        What `forward` returned.
     """
     x, grad = _contiguous(x), _contiguous(grad)
     kernel, _, length, items = _plan(x.shape, axes)

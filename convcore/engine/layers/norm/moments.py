@@ -1,4 +1,4 @@
-"""Moments of an array: mean, variance, limits, zeros and NaN in one pass over the memory."""
+"""Moments of an array: mean, variance, minimum, maximum, zero and NaN counts in one pass."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from convcore.engine.layers.norm import _moments
 
 
 class Moments(NamedTuple):
-    """Mean, variance, limits and counts of all elements; NaN where there are none.
+    """Mean, variance, minimum, maximum and counts of all elements; NaN for an empty array.
 
-    ``variance`` is the population's; ``least`` and ``largest`` are NaN if an element is.
+    ``variance`` is the population variance; ``least`` and ``largest`` are NaN if an element is.
     """
 
     size: int
@@ -27,9 +27,9 @@ class Moments(NamedTuple):
 
 
 def moments(array: np.ndarray[Any, Any]) -> Moments:
-    """Return the moments of an array of real numbers, in any order of axes.
+    """Compute the moments of an array of real numbers, in any order of axes.
 
-    Sums are of runs of 8192 elements, in the array's dtype, and these are joined in float64.
+    Runs of 8192 elements are summed in the array's dtype and merged in float64.
     """
     if array.dtype not in FLOATS:
         array = array.astype(np.float64 if array.dtype.kind in "iu" else np.float32)

@@ -1,11 +1,11 @@
-"""Batch, group and instance norm, with a residual and a clamp in the same pass, and the gradients.
+"""Batch, group and instance norm, with optional residual and clamp in the same pass; gradients.
 
-y = (x - mean) / sqrt(variance + eps) * weight + bias, where mean and variance are of the elements
-of a channel over the whole batch (batch norm), or of a group of channels of one image (group norm;
-with a channel a group, instance norm).
+y = (x - mean) / sqrt(variance + eps) * weight + bias, where mean and variance are those of a
+channel over the whole batch (batch norm), or of a group of channels of one image (group norm; with
+one channel per group, instance norm).
 
-Sums are made in float64, and variances about an element of what is summed, so that neither a large
-mean nor a large array costs digits: see engine/layers/norm/norm.h for the bound.
+Sums use float64, and variances are computed about an element of the sum, so that neither a large
+mean nor a large array loses digits: see engine/layers/norm/norm.h for the bound.
 
 References
 ----------
@@ -33,37 +33,37 @@ Array = np.ndarray[Any, Any]
 
 _SINGLE = np.dtype(np.float32)
 
-# Elements of an item on which one thread works, and the most chunks.  On one thread 8192 to 131072
-# elements are within 3 % in the mean, and so are 16 and 256 chunks:
+# Minimum elements of an item, and maximum chunks.  On one thread 8192 to 131072 elements are within
+# 3 % in the mean, and so are 16 and 256 chunks:
 # benchmarks/sweep.py --threads 1 --constant engine.layers.norm.norm._LEAST_ITEM
 # --values 8192,131072
 _LEAST_ITEM = 1 << 15
 _MOST_CHUNKS = 64
 
-# Elements of a row that are worth a microkernel's call; fewer channels are repeated.  128 and 1024
-# are 1 to 6 % faster, which is noise:
+# Minimum elements of a microkernel's row; fewer channels are repeated.  128 and 1024 are 1 to 6 %
+# faster, which is noise:
 # benchmarks/sweep.py --threads 1 --constant engine.layers.norm.norm._ROW --values 128,1024
 _ROW = 256
 
-# Multiply-adds that an element takes as long as, forward and backward.
+# Multiply-adds that take as long as one element, forward and backward.
 _WORK = 8.0
 
-# [low, high] of the activations that may follow.
+# [low, high] of the supported activations.
 CLAMPS = {"relu": (0.0, math.inf), "relu6": (0.0, 6.0)}
 
 
 class _Plan(NamedTuple):
-    """How an array is walked: its kernel, and the sizes of the kernel's small arrays."""
+    """Kernel for an array's shape and layout, and the sizes of the kernel's small arrays."""
 
     kernel: Any
     units: int
     images: int
     channels: int
-    repeat: int = 1  # how often a weight stands in the parameters, for each image
+    repeat: int = 1  # repetitions of a weight in the parameters, per image
     workspace: int = 0  # bytes
 
     def parameters(self, dtype: np.dtype, weight: Array | None, bias: Array | None) -> Array:
-        """Return the kernel's parameters, with weight and bias wherever they stand."""
+        """Return the kernel's parameters, with weight and bias repeated where necessary."""
         wide = _SINGLE if dtype.char == "E" else dtype
         parameters = np.empty((5, self.images * self.repeat, self.channels), wide)
         np.copyto(parameters[1], 1 if weight is None else weight)
@@ -73,7 +73,7 @@ class _Plan(NamedTuple):
     def run(
         self, arrays: dict[str, Any], eps: float, moments: bool, activation: str | None, how: str
     ) -> None:
-        """Run the kernel; ``how`` is what gradients tell the activation from."""
+        """Run the kernel; ``how``: the array from which gradients derive the activation."""
         clamp = CLAMPS[activation] if activation else (0.0, 0.0)
         call = eps, moments, ACTIVATIONS[how if activation else "linear"], *clamp
         if not self.workspace:
@@ -112,7 +112,7 @@ def _plan(shape: tuple[int, ...], groups: int | None, channels_last: bool) -> _P
 
 
 def _plan_nhwc(images: int, pixels: int, channels: int, units: int, work: float) -> _Plan:
-    # Each place of a row has sums of its own to add up: no more of them than rows, about.
+    # Each repetition adds sums of its own: at most about as many as there are rows.
     repeat = max(1, min(_ROW // channels, math.isqrt(4 * pixels // channels)))
     rows, width = pixels // repeat, repeat * channels
     block = max(8, _LEAST_ITEM // width, math.ceil(rows * images / _MOST_CHUNKS))
@@ -126,7 +126,7 @@ def _plan_nhwc(images: int, pixels: int, channels: int, units: int, work: float)
 
 
 def _is_channels_last(x: Array, groups: int | None) -> bool | None:
-    """Return whether a dense array's channels run fastest, or None where it has gaps."""
+    """Return whether a dense array's channels vary fastest, or None if it has gaps."""
     if x.flags.c_contiguous:
         return groups is None and math.prod(x.shape[2:]) == 1
     if x.transpose(0, *range(2, x.ndim), 1).flags.c_contiguous:
@@ -135,7 +135,7 @@ def _is_channels_last(x: Array, groups: int | None) -> bool | None:
 
 
 def _laid_out(x: Array, groups: int | None) -> tuple[Array, bool]:
-    """Return the array, copied where it has gaps, and whether its channels run fastest."""
+    """Return the array, copied if it has gaps, and whether its channels vary fastest."""
     channels_last = _is_channels_last(x, groups) if x.flags.aligned else None
     if channels_last is not None:
         return x, channels_last
@@ -145,7 +145,7 @@ def _laid_out(x: Array, groups: int | None) -> tuple[Array, bool]:
 
 
 def reads(x: Array, groups: int | None = None) -> bool:
-    """Return whether `forward` and `backward` take an array: bfloat16 in memory is, as NHWC."""
+    """Return whether `forward` and `backward` accept an array: bfloat16 only as dense NHWC."""
     if x.dtype.char not in "eE":
         return True
     return x.dtype.char == "E" and x.flags.aligned and _is_channels_last(x, groups) is True
@@ -162,36 +162,36 @@ def forward(
     activation: str | None = None,
     out: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Normalise, add a residual and clamp.
+    """Normalise, optionally add a residual and clamp.
 
     Parameters
     ----------
-    x : (N, C, *sizes), float32 or float64; or bfloat16, if it `reads` that
-    weight, bias : (C,), the same dtype, float32 beside bfloat16; or None for ones and zeros
+    x : (N, C, *sizes), float32 or float64; or bfloat16, if `reads` returns True
+    weight, bias : (C,), the same dtype, float32 if x is bfloat16; or None for ones and zeros
     eps : float
         Added to variances.
     groups : int, optional
-        Groups of channels of an image that are normalised by themselves; None: each channel is,
-        over the whole batch.
+        Number of channel groups of each image that are normalised separately; None: each channel is
+        normalised over the whole batch.
     statistics : (2, C) float64, optional
-        Means and variances to take instead of x's own.
+        Means and variances to use instead of x's own.
     residual : Array like x, optional
     activation : 'relu', 'relu6' or None
     out : Array, optional
-        y, which has x's shape, dtype and strides, dense in one of the two memory formats.
+        Array for y, with x's shape, dtype and strides, dense in one of the two memory formats.
 
     Returns
     -------
     y : Array
         Of x's shape, dtype and memory format.
     statistics : (2, C) or (2, N * groups), float64
-        Means and variances, n and not n - 1 being what the squares are divided by.
+        Means and biased variances (divided by n, not n - 1).
 
     Notes
     -----
-    A batch norm of NCHW reads x from memory once, where a channel fits in cache; one of NHWC twice.
-    Parallel over channels, or over chunks of pixels fixed by the shape: the bits do not depend on
-    the number of threads.
+    Batch norm of NCHW reads x from memory once if a channel fits in cache; of NHWC twice.  Parallel
+    over channels, or over chunks of pixels fixed by the shape: the bits do not depend on the number
+    of threads.
     """
     x, channels_last = _laid_out(x, groups)
     plan = _plan(x.shape, groups, channels_last)
@@ -221,29 +221,29 @@ def backward(
     result: Array | None = None,
     needs_input: bool = True,
 ) -> tuple[Array | None, Array, Array, Array]:
-    """Return the gradients of `forward`.
+    """Compute the gradients of `forward`.
 
     Parameters
     ----------
     grad : Array like x
         The gradient of y.
     x, weight, bias, eps, groups, activation
-        As they went forward.
+        As in the forward pass.
     statistics : Array
-        What `forward` returned.
+        Returned by `forward`.
     given : bool
         Whether the statistics were given, and so do not depend on x.
     result : Array like x, optional
-        y.  Needed where a residual was added and an activation followed; otherwise the activation
-        is told from x, which is read anyway.
+        y.  Needed if both a residual was added and an activation applied; otherwise the
+        activation's mask is derived from x.
     needs_input : bool
-        Whether the gradient of x is wanted.
+        Whether to compute the gradient of x.
 
     Returns
     -------
     grad_input : Array or None
     grad_residual : Array
-        What the activation leaves of ``grad``; ``grad`` itself without one, or without ``result``.
+        ``grad`` masked by the activation; ``grad`` itself without one, or without ``result``.
     grad_weight, grad_bias : (C,)
     """
     x, channels_last = _laid_out(x, groups)

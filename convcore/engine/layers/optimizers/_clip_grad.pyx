@@ -9,7 +9,7 @@ from convcore.engine.runtime._threads cimport thread_count, use_team
 use_team()
 
 cdef enum:
-    CHUNK = 1 << 14      # elements of one item, whose squares are summed apart
+    CHUNK = 1 << 14      # elements of one item, with its own partial sum
 
 
 cdef double sum_of_squares(
@@ -44,7 +44,7 @@ cdef void change_all(
 
 
 def n_partials(Py_ssize_t count):
-    """Return how many partial sums `squares` makes."""
+    """Return the number of partial sums of `squares`."""
     return (count + CHUNK - 1) // CHUNK
 
 
@@ -65,7 +65,7 @@ def squares(v, partials):
 
 
 def change(v, bint clip, double by):
-    """Multiply a dense array of float32 or float64, or clip it to [-by, by]."""
+    """Multiply a dense float32 or float64 array by a factor, or clip it to [-by, by], in place."""
     cdef Buffers arrays = Buffers()
     cdef char *v_ptr = <char *>arrays.borrow(v, True)
     cdef Py_ssize_t size = arrays.views[0].itemsize, count = arrays.views[0].len // size

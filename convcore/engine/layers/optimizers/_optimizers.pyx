@@ -1,4 +1,4 @@
-"""One step of an optimizer on many parameters at once, in place: one parallel region a step."""
+"""One optimizer step for many parameters, in place, in one parallel region."""
 
 from cpython.buffer cimport (
     PyBUF_STRIDED,
@@ -14,12 +14,12 @@ from convcore.engine.runtime._threads cimport thread_count, use_team
 
 use_team()
 
-# The rules' numbers, by the names under which engine/layers/optimizers/optimizers.py asks for them.
+# Numbers of the update rules by name, for engine/layers/optimizers/optimizers.py.
 RULE_NUMBERS = {"sgd": SGD, "adam": ADAM, "rmsprop": RMSPROP}
 
 cdef enum:
     CHUNK = 1 << 13      # elements of one item
-    ARRAYS = 5           # of one row, at most
+    ARRAYS = 5           # maximum arrays of a row
     SETTINGS = 9
 
 cdef struct Row:
@@ -32,7 +32,7 @@ cdef struct Row:
 
 
 cdef void step_all(const Row *rows, Py_ssize_t n, Py_ssize_t items, int threads) noexcept nogil:
-    """Take every row's step; item i is a chunk of the row whose first item is the last up to i."""
+    """Update every row; item i is a chunk of the row with the largest first item <= i."""
     cdef Py_ssize_t i, low, high, middle, start
     # A thread owns whole chunks of a parameter and of its state.
     for i in prange(items, schedule="static", num_threads=threads):
@@ -51,7 +51,7 @@ cdef void step_all(const Row *rows, Py_ssize_t n, Py_ssize_t items, int threads)
 
 
 cdef bint overlap(const Row *rows, Py_ssize_t n, Py_ssize_t *sizes) noexcept nogil:
-    """Tell whether two rows' parameters share memory."""
+    """Return whether the parameters of two rows share memory."""
     cdef Py_ssize_t i, j
     for i in range(n):
         for j in range(i):
@@ -64,9 +64,9 @@ cdef bint overlap(const Row *rows, Py_ssize_t n, Py_ssize_t *sizes) noexcept nog
 
 
 cdef Py_ssize_t fill(Row *row, int rule, arrays, settings, int flags) except -1:
-    """Describe one row but for its first item; return the bytes of its parameter.
+    """Fill in one row except its first item; return the bytes of its parameter.
 
-    The pointers stay good because the caller holds the arrays.
+    The pointers stay valid because the caller holds the arrays.
     """
     cdef Py_buffer view
     cdef Py_ssize_t size = 0
@@ -87,15 +87,15 @@ cdef Py_ssize_t fill(Row *row, int rule, arrays, settings, int flags) except -1:
 
 
 def step(list rows, double work):
-    """Take the steps of rows (rule's number, arrays, settings, flags).
+    """Run the updates of rows (rule number, arrays, settings, flags).
 
     Parameters
     ----------
     rows : list of tuple
-        The arrays of a row are parameter, gradient and state, of one dtype, float32 or float64, and
-        one layout without gaps; layers/microkernels.h lists them, the settings and the flags.
-        Where two rows' parameters share memory, all are taken one after the other.
-    work : multiply-adds that an element takes as long as
+        The arrays of a row are parameter, gradient and state, of the same dtype (float32 or
+        float64) and the same dense layout; layers/microkernels.h lists them, the settings and the
+        flags. If two rows' parameters share memory, rows are updated one after another.
+    work : multiply-adds that take as long as one element
     """
     cdef Py_ssize_t n = len(rows), i, items = 0
     cdef double elements = 0

@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 
 
 def has_kernel(arrays: Sequence[Array]) -> bool:
-    """Return whether the arrays are of one real dtype, without gaps, and may be written."""
+    """Return whether the arrays are dense, writable and of the same float32 or float64 dtype."""
     return all(
         array.dtype == arrays[0].dtype
         and array.dtype in FLOATS
@@ -28,7 +28,7 @@ def has_kernel(arrays: Sequence[Array]) -> bool:
 def global_norm(arrays: Sequence[Array]) -> float:
     """Return the 2-norm of all elements: sqrt(sum of their squares).
 
-    Squares are of the arrays' dtype, and summed in chunks that depend on the arrays' sizes alone;
+    Squares use the arrays' dtype and are summed in chunks that depend only on the arrays' sizes;
     the chunks' sums are float64.
     """
     largest = max((array.size for array in arrays), default=0)
@@ -38,7 +38,7 @@ def global_norm(arrays: Sequence[Array]) -> float:
 
 
 def scale(array: Array, factor: float) -> None:
-    """Multiply an array that has a kernel, in place."""
+    """Multiply an array that has a kernel by a factor, in place."""
     _clip_grad.change(array, False, factor)
 
 

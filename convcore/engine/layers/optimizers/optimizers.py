@@ -1,8 +1,8 @@
 """Optimizer steps (SGD, Adam, RMSprop) in place: each parameter is read and written once.
 
-A rule's formula is in optimizers.h.  What the kernels do not take as it lies
-is copied, stepped and written back: a parameter with gaps in memory, float16 in float32, and what
-is of another dtype than the parameter; a complex parameter is twice as many real ones.
+The rules' formulas are in optimizers.h.  Arrays that the kernels cannot use are copied, updated and
+written back: parameters with gaps in memory, float16 (as float32), and state of another dtype than
+the parameter.  A complex parameter is treated as twice as many real ones.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from convcore.engine.runtime.layout import is_dense, real_parts
 
 Array = np.ndarray[Any, Any]
 
-# Flags of a step: engine/layers/microkernels.h.
+# Flags of an update, as in engine/layers/microkernels.h.
 DECAYS = 1
 VELOCITY, FIRST, NESTEROV = 2, 4, 8
 AMSGRAD = 2
 CENTERED, MOMENTUM = 2, 4
 
-# How long an element takes in multiply-adds, which decides on the number of threads: it is memory
-# that takes long, and less of it where the state is smaller.
+# Multiply-adds that take as long as one element, for the number of threads: updates are limited by
+# memory, and read less of it if the state is smaller.
 _WORK = 8.0
 
 
 class Step(NamedTuple):
-    """One parameter's step.
+    """The update of one parameter.
 
     ``rule`` is 'sgd', 'adam' or 'rmsprop'; ``arrays`` the parameter, its gradient and the state, of
     one shape; ``settings`` and ``flags`` are the rule's, in the order of
@@ -45,24 +45,24 @@ class Step(NamedTuple):
 
 
 def take(steps: Sequence[Step]) -> None:
-    """Take steps: change parameters and states, not the gradients.
+    """Update parameters and states in place; gradients do not change.
 
     Parameters
     ----------
     steps : sequence of Step
-        Parameters of float16, float32, float64, complex64 or complex128, in any layout. Those that
-        share memory are stepped one after the other.
+        Parameters of float16, float32, float64, complex64 or complex128, in any layout.  Those that
+        share memory are updated one after another.
 
     Raises
     ------
     BufferError
-        An array to be changed is read-only; nothing has been changed then.
+        An array to be changed is read-only; nothing has been changed.
     TypeError
-        The parameter is complex, and something that goes with it is not; nothing has been changed.
+        The parameter is complex, but its gradient or state is not; nothing has been changed.
 
     Notes
     -----
-    Elements are independent of each other, so the bits do not depend on the number of threads.
+    Elements are independent, so the bits do not depend on the number of threads.
     """
     rows, staged = [], []
     for step in steps:
@@ -74,12 +74,12 @@ def take(steps: Sequence[Step]) -> None:
         if arrays is not originals:
             staged.append((originals, arrays))
     _optimizers.step(rows, _WORK)
-    if staged:  # else nothing that takes memory may follow the step
+    if staged:  # no allocation may follow the update otherwise
         _write_back(staged)
 
 
 def _write_back(staged: list[tuple[Sequence[Array], Sequence[Array]]]) -> None:
-    """Copy what was stepped in copies into the arrays that it was copied from."""
+    """Copy updated copies back into their original arrays, except the gradients."""
     for originals, arrays in staged:
         for number, (original, array) in enumerate(zip(originals, arrays, strict=True)):
             if number != 1 and not np.may_share_memory(original, array):
@@ -87,7 +87,7 @@ def _write_back(staged: list[tuple[Sequence[Array], Sequence[Array]]]) -> None:
 
 
 def _laid_out(arrays: Sequence[Array]) -> Sequence[Array]:
-    """Return the arrays as the kernels take them: themselves, views or copies."""
+    """Return the arrays in a layout that the kernels accept: themselves, views or copies."""
     first = arrays[0]
     strides = first.strides
     if (
@@ -106,7 +106,7 @@ def _laid_out(arrays: Sequence[Array]) -> Sequence[Array]:
 
 
 def _of_reals(array: Array) -> Array:
-    """Return a view of what goes with a complex parameter, twice as many real numbers."""
+    """Return a real view, with twice the elements, of a complex parameter's gradient or state."""
     if array.dtype.kind != "c":
         raise TypeError(f"what goes with a complex parameter must be complex, got {array.dtype}")
     return real_parts(array)

@@ -1,6 +1,6 @@
-"""Max pooling and its gradient, a line of results at a time, on all threads.
+"""Max pooling and its gradient, one line of outputs at a time, multithreaded.
 
-Of each maximum its tap in the window is saved, in a byte, from which indices are made if need be.
+For each maximum, its tap in the window is saved in a byte; indices are computed from the taps.
 """
 
 from cython.parallel cimport prange
@@ -12,7 +12,7 @@ from convcore.engine.runtime._threads cimport thread_count, use_team
 
 use_team()
 
-# Windows of more taps than this are not for these kernels.
+# Windows with more taps are not supported by these kernels.
 MOST_TAPS = NOWHERE
 
 cdef struct Job:
@@ -28,7 +28,7 @@ cdef void forward_lines(
     const Job *job, const char *x, char *y, uint8_t *taps, char *scratch, Py_ssize_t i,
     Py_ssize_t end,
 ) noexcept nogil:
-    """Lines [i, end) of y, counted over all images."""
+    """Compute lines [i, end) of y, counted over all images."""
     cdef const MaxPool *m = &job.pool
     cdef Py_ssize_t depth = m.axis[0].out, rows = m.axis[1].out
     cdef Py_ssize_t length = m.axis[2].out * max(m.channels, 1), size = 8 if job.wide else 4
@@ -38,7 +38,7 @@ cdef void forward_lines(
         layer_microkernels().pooling[job.wide].max_pool(
             m, x, d, h, y + i * length * size, NULL if taps == NULL else taps + i * length, scratch
         )
-        # Counted on: divisions take as long as a small plane's line.
+        # Incremented, because divisions take as long as a small plane's line.
         h += 1
         if h == rows:
             h = 0
@@ -96,7 +96,7 @@ cdef void gradient_all(
 cdef void find_line(
     const MaxPool *m, const uint8_t *taps, Py_ssize_t d, Py_ssize_t h, int64_t *indices
 ) noexcept nogil:
-    """The indices in its plane of the maxima of one line."""
+    """Compute the indices in their plane of one line's maxima."""
     cdef const Windows *rows = &m.axis[1]
     cdef const Windows *columns = &m.axis[2]
     cdef Py_ssize_t unit = m.channels if m.channels else 1, i, tap, row, a, b
@@ -129,16 +129,15 @@ cdef void find_all(
 
 
 cdef class MaxPoolKernel:
-    """Windows along three axes, over images of any number and number of channels.
+    """Max pooling windows along three axes, for any number of images and channels.
 
     Parameters
     ----------
     axes : three tuples (size, out, kernel, dilation, stride, before), as in layers/pooling.h
     tables : contiguous array of Py_ssize_t
-        For each axis one after the other start, low and high, of its windows, and first and end, of
-        its inputs.
+        For each axis in turn: start, low and high of its windows, and first and end of its inputs.
     tap_work : float
-        Multiply-adds that a tap takes as long as.
+        Multiply-adds that take as long as one tap.
     """
 
     cdef MaxPool pool
@@ -160,7 +159,7 @@ cdef class MaxPoolKernel:
             w.first, w.end = table + 3 * w.out, table + 3 * w.out + w.size
             table += 3 * w.out + 2 * w.size
             self.work *= w.kernel
-        # Of every line that a window sees: its elements, in whole pieces, as they lie and in parts.
+        # Elements of every line that a window reads, in whole blocks: as they are, and in parts.
         self.line = ((w.out + PIECE - 1) // PIECE * PIECE - 1) * w.stride
         self.line = 2 * (self.line + (w.kernel - 1) * w.dilation + 1) + w.stride
         self.line *= self.pool.axis[0].kernel * self.pool.axis[1].kernel if w.stride else 0
@@ -179,11 +178,11 @@ cdef class MaxPoolKernel:
         return job
 
     def scratch_bytes(self, bint wide):
-        """Return how much scratch a thread needs; a whole number of cache lines."""
+        """Return the bytes of scratch a thread needs: a whole number of cache lines."""
         return (self.line * (8 if wide else 4) + 63) // 64 * 64
 
     def threads(self, images, channels, bint wide):
-        """Return the threads that a call may use now."""
+        """Return the number of threads that a call may use now."""
         cdef Job job = self.job(wide, images, channels)
         cdef double n_outputs = <double>job.outputs * images / (8 if wide else 4)
         cdef Py_ssize_t lines = min(
@@ -193,11 +192,11 @@ cdef class MaxPoolKernel:
         return thread_count(images * lines, self.work * n_outputs)
 
     def forward(self, x, y, taps, scratch, images, channels, bint wide, int threads):
-        """Write the maxima y, and taps unless that is None.
+        """Write the maxima y, and taps unless it is None.
 
         x, y : dense float32 arrays, or float64 if wide
         taps : dense uint8 array or None
-        images, channels : of NHWC arrays; of NCHW the number of planes, and 0
+        images, channels : of NHWC arrays; for NCHW the number of planes, and 0
         """
         cdef Buffers arrays = Buffers()
         cdef Job job = self.job(wide, images, channels)
@@ -209,7 +208,7 @@ cdef class MaxPoolKernel:
             forward_all(&job, x_ptr, y_ptr, t_ptr, s_ptr, threads)
 
     def narrow_forward(self, x, y, images, channels, int threads):
-        """Write the maxima y of x, dense NHWC arrays of bfloat16, as uint16."""
+        """Write the maxima y of x, dense bfloat16 NHWC arrays, as uint16."""
         cdef Buffers arrays = Buffers()
         cdef Job job = self.job(False, images, channels)
         cdef char *x_ptr = <char *>arrays.borrow(x, False)
@@ -218,7 +217,7 @@ cdef class MaxPoolKernel:
             forward_narrow(&job, x_ptr, y_ptr, threads)
 
     def gradient(self, gy, taps, gx, images, channels, bint wide, int threads):
-        """Write gx: each element the sum of gy over the windows that it won."""
+        """Write gx: each element is the sum of gy over the windows whose maximum it is."""
         cdef Buffers arrays = Buffers()
         cdef Job job = self.job(wide, images, channels)
         cdef char *g_ptr = <char *>arrays.borrow(gy, False)
@@ -228,7 +227,7 @@ cdef class MaxPoolKernel:
             gradient_all(&job, g_ptr, t_ptr, x_ptr, threads)
 
     def indices(self, taps, indices, images, channels, int threads):
-        """Write the indices, int64, of the elements at taps; -1 for windows that see no input."""
+        """Write the int64 indices of the elements at taps; -1 for windows without any input."""
         cdef Buffers arrays = Buffers()
         cdef Job job = self.job(False, images, channels)
         cdef uint8_t *t_ptr = <uint8_t *>arrays.borrow(taps, False)

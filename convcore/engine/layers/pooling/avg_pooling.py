@@ -1,4 +1,4 @@
-"""Average pooling, also adaptive, and the gradients."""
+"""Average pooling and adaptive average pooling, and their gradients."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from convcore.engine.runtime.checks import Array, check_memory
 from convcore.engine.runtime.layout import is_channels_last
 from convcore.engine.runtime.tables import kept_tables
 
-# Taps along an axis, outputs times the window's length, of which tables are made at most: they take
-# 16 bytes a tap.  With more, sums are made of sums of powers of two.
+# Maximum taps along an axis (outputs times window length) for which tables are created: they take
+# 16 bytes per tap.  Beyond, sums are computed from sums of powers of two.
 _MAX_TAPS = 1 << 22
 
 
@@ -41,7 +41,7 @@ def avg_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Array:
-    """Return the mean of the elements under every window.
+    """Compute the mean of the elements under every window.
 
     output[n, c, j] = sum over t of input[n, c, j*stride - padding + t] / count[j], padding being 0.
 
@@ -52,10 +52,10 @@ def avg_pool(
     kernel_size, stride, padding, ceil_mode
         As for `max_pool`.
     count_include_pad : bool
-        Whether count takes in what a window covers of the padding.  What it covers beyond that
-        (see ceil_mode) never counts.
+        Whether count includes the padding under a window.  Positions beyond the padding (see
+        ceil_mode) never count.
     divisor_override : int, optional
-        Divide by this instead; not 0.
+        Divide by this value instead; not 0.
 
     Returns
     -------
@@ -65,12 +65,12 @@ def avg_pool(
     Raises
     ------
     TypeError, ValueError
-        With the name of the argument, what it was and what is allowed.
+        The message names the argument, its value and what is allowed.
 
     Notes
     -----
-    Sums along the last axis what was summed along the others: fewer additions an output than the
-    product of the kernel's sizes.  float16 is summed in float32 and rounded once.
+    Sums axis by axis: fewer additions per output than the product of the kernel's sizes.  float16
+    is summed in float32 and rounded once.
 
     References
     ----------
@@ -98,15 +98,15 @@ def avg_pool_grad(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Array:
-    """Return the gradient of `avg_pool`: every mean expanded over its elements (the adjoint).
+    """Compute the gradient of `avg_pool`: every mean is expanded over its elements (the adjoint).
 
     grad_input[n, c, i] = sum over the windows j that cover i of grad_output[n, c, j] / count[j].
 
     Parameters
     ----------
     grad_output : (N, C, *outs) or (C, *outs); float16, float32 or float64
-    input_size : one int a spatial axis
-        The spatial sizes of the array that `avg_pool` had.
+    input_size : one int per spatial axis
+        The spatial sizes of `avg_pool`'s input.
     kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
         As for `avg_pool`.
 
@@ -118,7 +118,7 @@ def avg_pool_grad(
     Raises
     ------
     TypeError, ValueError
-        As `avg_pool`; also if grad_output has not the shape of its output.
+        As `avg_pool`; also if grad_output does not have the shape of its output.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def avg_pool_grad(
 
 
 def avg_pool_maps(input: Array, *steps: Any) -> tuple[Map, Map]:
-    """Return `avg_pool` and `avg_pool_grad`, for arrays of the shape and dtype of one.
+    """Return (`avg_pool`, `avg_pool_grad`) for arrays of this shape and dtype.
 
     steps : all other arguments of `avg_pool`
     """
@@ -151,15 +151,15 @@ def avg_pool_maps(input: Array, *steps: Any) -> tuple[Map, Map]:
 
 
 def adaptive_avg_pool(input: Array, output_size: Spatial) -> Array:
-    """Return the mean of each of ``output_size`` windows an axis.
+    """Compute the mean of each of ``output_size`` windows per axis.
 
     Window i of an axis is [floor(i*size/out), ceil((i+1)*size/out)).
 
     Parameters
     ----------
     input : as for `avg_pool`
-    output_size : int, or one int a spatial axis
-        As kernel_size of `avg_pool`; may be 0.
+    output_size : int, or one int per spatial axis
+        Like kernel_size of `avg_pool`; may be 0.
 
     Returns
     -------
@@ -191,13 +191,13 @@ def adaptive_avg_pool(input: Array, output_size: Spatial) -> Array:
 
 
 def adaptive_avg_pool_grad(grad_output: Array, input_size: Sequence[int]) -> Array:
-    """Return the gradient of `adaptive_avg_pool`: every mean expanded over its window.
+    """Compute the gradient of `adaptive_avg_pool`: every mean is expanded over its window.
 
     Parameters
     ----------
     grad_output : (N, C, *outs) or (C, *outs); float16, float32 or float64
-    input_size : one int a spatial axis
-        The spatial sizes of the array that `adaptive_avg_pool` had.
+    input_size : one int per spatial axis
+        The spatial sizes of `adaptive_avg_pool`'s input.
 
     Returns
     -------
@@ -236,7 +236,7 @@ def _checked_steps(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> tuple[Array, bool, tuple[Axis, ...], bool, int | None]:
-    """Return (input with a batch axis, whether it had none, the pool's axes, its two options)."""
+    """Return (batched input, whether it was unbatched, the pool's axes, the two options)."""
     batch, unbatched, kernel = as_batch("input", input, "kernel_size", kernel_size, FLOATS)
     check_planes(batch, unbatched)
     ceil, include, override = _checked_options(ceil_mode, count_include_pad, divisor_override)
@@ -264,7 +264,7 @@ def _regular(
     dtype: np.dtype[Any],
     back: bool,
 ) -> SeparableMap | LongWindows:
-    """Return the map of means of windows at a stride, or its adjoint."""
+    """Return the map to means of windows at a stride, or its adjoint."""
     windows = []
     for a in axes:
         pad = a.before if include_pad else 0
@@ -284,7 +284,7 @@ def _regular(
 def _adaptive(
     sizes: tuple[int, ...], outs: tuple[int, ...], dtype: np.dtype[Any], back: bool
 ) -> SeparableMap:
-    """Return the map of means of windows that cut ``sizes`` into ``outs`` parts, or its adjoint."""
+    """Return the map to means of ``outs`` windows that partition ``sizes``, or its adjoint."""
     windows = []
     for size, out in zip(sizes, outs, strict=True):
         parts = np.arange(out)
@@ -299,16 +299,16 @@ def _averaging(
     dtype: np.dtype[Any],
     back: bool,
 ) -> SeparableMap:
-    """Return the map of means, or its adjoint, from (size, starts, ends, counts) of each axis.
+    """Return the map to means, or its adjoint, from (size, starts, ends, counts) of each axis.
 
-    Counts that are all alike make one divisor of all sums.  Others divide sums along their axis;
-    in the adjoint they become weights.
+    Equal counts become one divisor of all sums.  Others divide the sums along their axis; in the
+    adjoint they become weights.
     """
     axes, divisor = [], 1.0 if override is None else override
     for size, start, end, counts in windows:
         weights = window_weights(size, start, end)
         if override is None and (counts == counts[0]).all():
-            # Of floats: three large kernels cover more than an int64 can count.
+            # As float: three large kernels cover more elements than an int64 can count.
             divisor *= float(counts[0])
         elif override is None and back:
             each = np.repeat(counts, np.diff(weights.begin))
@@ -322,7 +322,7 @@ def _averaging(
 def _adaptive_map(
     batch: Array, sizes: tuple[int, ...], outs: tuple[int, ...], back: bool
 ) -> Callable[[Array], Array]:
-    """Return the map for an array's memory: the mean of whole planes is that of one long line."""
+    """Return the map for an array's layout; means of whole planes are computed as one long line."""
     if set(outs) == {1} and not back:
         return global_avg_pool
     if set(outs) != {1} or is_channels_last(batch.shape, batch.strides):

@@ -13,9 +13,9 @@ from convcore.engine.runtime.layout import is_channels_last
 
 
 def global_avg_pool(batch: Array) -> Array:
-    """Return the means of an (N, C, *sizes) array over its sizes, which are all 1 in the result.
+    """Compute the means of an (N, C, *sizes) array over its sizes, which become 1.
 
-    float16, float32 or float64, not empty; the result lies in memory as the array does.
+    float16, float32 or float64, not empty; the result has the array's memory format.
     """
     wide = wide_enough(batch.dtype)
     channels = batch.shape[1] if is_channels_last(batch.shape, batch.strides) else 0
@@ -27,7 +27,7 @@ def global_avg_pool(batch: Array) -> Array:
 def write_global_avg_pool(x: Array, means: Array, later: bool = False) -> Callable[[], None] | None:
     """Write the means of a float32 or float64 (N, C, *sizes) array to N * C dense elements.
 
-    later : whether to return a function that does it whenever it is called, instead
+    later : whether to return a callable that does the work when called, instead of doing it now
     """
     dense, _, channels = images.dense(x)
     n, c, pixels = *x.shape[:2], math.prod(x.shape[2:])

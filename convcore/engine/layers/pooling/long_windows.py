@@ -1,9 +1,9 @@
 """Average pooling with long windows: sums of windows from sums of powers of two.
 
 A window of k elements is cut into blocks whose lengths are the powers of two in k.  The sums of all
-blocks of length 2^(b+1) are those of length 2^b, added in pairs: additions O(size log k), memory
-O(size), and rounding errors of at most 2 log2(k) + 2 additions.  A sum covers its own window only,
-so that NaN and infinities stay where they are; differences of running sums would spread them.
+blocks of length 2^(b+1) are sums of pairs of length 2^b: O(size log k) additions, O(size) memory,
+and rounding errors of at most 2 log2(k) + 2 additions.  A sum covers its own window only, so NaN
+and infinities stay local; differences of running sums would spread them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from convcore.engine.runtime.errstate import quiet
 
 
 def window_sums(x: Array, first: int, stride: int, out: int, k: int) -> Array:
-    """Return the sums of windows of k elements along the last axis, which zeros continue.
+    """Compute the sums of windows of k elements along the last axis, padded with zeros.
 
     Window j is [first + j*stride, first + j*stride + k), j < out; first may be negative.
     """
-    # Zeros that every window begins or ends with cost nothing, however many there are.
+    # Zeros at the start or end of every window cost nothing, however many there are.
     before = max(0, -first - (out - 1) * stride)
     first, k = first + before, k - before
     k -= max(0, first + k - x.shape[-1])
@@ -49,18 +49,18 @@ def window_sums(x: Array, first: int, stride: int, out: int, k: int) -> Array:
 
 
 class LongWindows:
-    """The map of means of windows at a stride, or its adjoint, for arrays of one dtype.
+    """Map to means of windows at a stride, or its adjoint, for arrays of one dtype.
 
     Parameters
     ----------
     axes : sequence of Axis
     counts : sequence of array
-        Of each axis, by which its sums are divided, by output.
+        Divisors of each axis's sums, per output.
     divisor : float
-        By which all sums are divided besides.
+        Additional divisor of all sums.
     dtype : dtype
     back : bool
-        Whether it is the adjoint.
+        Whether to compute the adjoint.
     """
 
     table_bytes = 0
@@ -79,7 +79,7 @@ class LongWindows:
         self.outs = tuple(axis.size if back else axis.out for axis in axes)
 
     def __call__(self, batch: Array) -> Array:
-        """Return the map of (N, C, *sizes) or (C, *sizes), in its dtype and memory format."""
+        """Apply the map to (N, C, *sizes) or (C, *sizes); keep dtype and memory format."""
         if batch.ndim == len(self.outs) + 1:
             return self(batch[np.newaxis])[0]
         shape = (*batch.shape[:2], *self.outs)
@@ -96,7 +96,7 @@ class LongWindows:
         return x / self._wide.type(self._divisor)
 
     def _along(self, x: Array, axis: Axis, counts: Array) -> Array:
-        """Return the map along the last axis."""
+        """Apply the map along the last axis."""
         if not self._back:
             return window_sums(x, -axis.before, axis.stride, axis.out, axis.kernel) / counts
         spread = np.zeros((*x.shape[:-1], (axis.out - 1) * axis.stride + 1), x.dtype)

@@ -1,8 +1,8 @@
-"""Max pooling: the largest element under a window, where it is, and the gradient.
+"""Max pooling: the largest element under each window, its index, and the gradient.
 
-Compiled loops do floats under windows of at most 255 taps, and save of each maximum its tap in its
-window, a byte.  PyTorch's indices are eight times as large, and are made of the taps where they are
-asked for; the gradient goes back by the taps.  NumPy (max_pooling_numpy.py) does all others.
+Compiled loops handle floats and windows of at most 255 taps; they save each maximum's tap in its
+window, one byte.  PyTorch's indices are eight times as large and are computed from the taps on
+demand; the gradient uses the taps.  NumPy (max_pooling_numpy.py) handles all other cases.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from convcore.engine.runtime.tables import MOST_BYTES, kept_tables
 _BYTE = np.dtype(np.uint8)
 _INDEX = np.dtype(np.int64)
 
-# Multiply-adds that a tap takes as long as.  With 4, calls of 60,000 to 250,000 taps take up to 1.6
-# times as long, for they stay on one thread; with 8 those of up to 125,000, up to 1.4 times:
+# Multiply-adds that take as long as one tap.  With 4, calls of 60,000 to 250,000 taps take up to
+# 1.6 times as long, because they use one thread; with 8 those of up to 125,000, up to 1.4 times:
 # benchmarks/sweep.py --busy --threads 2 --constant engine.layers.pooling.max_pooling._TAP_WORK
 # --values 4,8
 _TAP_WORK = 16.0
 
-# Windows of a piece of a long axis, at least.
+# Minimum windows of one piece of a long axis.
 _PIECE = 1 << 16
 
-# An axis of a pool: of windows at a stride, or (size, out) of windows that adapt.
+# An axis of a pool: windows at a stride, or (size, out) of adaptive windows.
 PoolAxis = Axis | tuple[int, int]
 
 
@@ -60,42 +60,42 @@ def max_pool(
     dilation: Spatial = 1,
     ceil_mode: bool = False,
 ) -> tuple[Array, Array]:
-    """Return the largest element under every window, and where it is.
+    """Return the largest element under every window, and its index.
 
-    values[n, c, j] = max over t of input[n, c, j*stride - padding + t*dilation], padding being
-    -inf.  Of equal elements the first counts.  NaN is larger than all, and the last NaN counts.
+    values[n, c, j] = max over t of input[n, c, j*stride - padding + t*dilation], where padding is
+    -inf.  On ties the first element wins.  NaN is larger than all, and the last NaN wins.
 
     Parameters
     ----------
     input : (N, C, *sizes) or (C, *sizes); float16, float32, float64 or integers
         One to three spatial axes; any strides.  N may be 0.
-    kernel_size : int, or one int a spatial axis
+    kernel_size : int, or one int per spatial axis
         An int with an array of three axes means a batch with one spatial axis.
-    stride : int, or one int a spatial axis
-        kernel_size if not given.
-    padding : int, or one int a spatial axis
-        On both sides, at most half of what the kernel spans.
-    dilation : int, or one int a spatial axis
+    stride : int, or one int per spatial axis
+        kernel_size by default.
+    padding : int, or one int per spatial axis
+        On both sides, at most half of the kernel's extent.
+    dilation : int, or one int per spatial axis
     ceil_mode : bool
-        Add a window where the last stride leaves elements over, even if it reaches beyond the
+        Add a window where the last stride leaves elements uncovered, even if it extends beyond the
         padding.
 
     Returns
     -------
     values : (N, C, *outs) or (C, *outs), of the input's dtype
     indices : the same shape, int64
-        Of each value in its plane, sizes flattened in order.  -1 where a dilated window meets
-        nothing but padding; the value is then -inf, or the lowest integer.
+        The index of each value in its flattened plane.  -1 where a dilated window covers only
+        padding; the value is then -inf, or the lowest integer.
         Both are channels_last if the input is, else contiguous.
 
     Raises
     ------
     TypeError, ValueError
-        With the name of the argument, what it was and what is allowed.
+        The message names the argument, its value and what is allowed.
 
     Notes
     -----
-    Reads taps * P elements a plane; beside the results, a few megabytes of scratch memory.
+    Reads taps * P elements per plane; besides the results, a few megabytes of scratch memory.
 
     References
     ----------
@@ -116,15 +116,15 @@ def max_pool(
 
 
 def adaptive_max_pool(input: Array, output_size: Spatial) -> tuple[Array, Array]:
-    """Return the largest element of each of ``output_size`` windows an axis, and where it is.
+    """Return the largest element of each of ``output_size`` windows per axis, and its index.
 
     Window i of an axis is [floor(i*size/out), ceil((i+1)*size/out)).
 
     Parameters
     ----------
     input : as for `max_pool`, floating
-    output_size : int, or one int a spatial axis
-        As kernel_size of `max_pool`; may be 0.
+    output_size : int, or one int per spatial axis
+        Like kernel_size of `max_pool`; may be 0.
 
     Returns
     -------
@@ -156,13 +156,13 @@ def adaptive_max_pool(input: Array, output_size: Spatial) -> tuple[Array, Array]
 
 
 def max_pool_of(input: Array, *steps: Any) -> MaxPool | LongMaxPool | None:
-    """Return the pool of `max_pool` with the same arguments; None if it takes other methods."""
+    """Return the compiled pool for `max_pool` with the same arguments; None if unsupported."""
     batch, _, axes = _checked_pool(input, *steps)
     return _pool_of(axes, batch.dtype)
 
 
 def adaptive_max_pool_of(input: Array, outs: tuple[int, ...]) -> MaxPool | LongMaxPool | None:
-    """Return the pool of `adaptive_max_pool` with the same arguments, as `max_pool_of` does."""
+    """Return the compiled pool for `adaptive_max_pool`; None if unsupported."""
     if 0 in outs or not input.size:
         return None
     batch, _, outs = _checked_adaptive(input, outs)
@@ -170,7 +170,7 @@ def adaptive_max_pool_of(input: Array, outs: tuple[int, ...]) -> MaxPool | LongM
 
 
 class MaxPool(NamedTuple):
-    """Compiled max pooling of images of some sizes: (N, C, *sizes) or (C, *sizes)."""
+    """Compiled max pooling of images of given sizes: (N, C, *sizes) or (C, *sizes)."""
 
     kernel: MaxPoolKernel
     sizes: tuple[int, ...]
@@ -178,7 +178,7 @@ class MaxPool(NamedTuple):
     table_bytes: int
 
     def forward(self, input: Array, with_taps: bool) -> tuple[Array, Array | None]:
-        """Return the maxima, and their taps if asked for; both lie in memory as the array does."""
+        """Return the maxima, and their taps if requested, in the array's memory format."""
         if input.ndim == len(self.sizes) + 1:
             values, taps = self.forward(input[np.newaxis], with_taps)
             return values[0], None if taps is None else taps[0]
@@ -203,7 +203,7 @@ class MaxPool(NamedTuple):
         return values, self.indices(taps)
 
     def gradient(self, grad: Array, taps: Array) -> Array:
-        """Return the gradient of the array whose maxima were found at the taps."""
+        """Compute the gradient of the input from the taps of the maxima."""
         if grad.ndim == len(self.sizes) + 1:
             return self.gradient(grad[np.newaxis], taps[np.newaxis])[0]
         wide = wide_enough(grad.dtype)
@@ -217,7 +217,7 @@ class MaxPool(NamedTuple):
         return gx.astype(grad.dtype, copy=False)
 
     def indices(self, taps: Array) -> Array:
-        """Return the int64 index in its plane of each maximum; -1 of a window that saw no input."""
+        """Return the int64 index of each maximum in its plane; -1 for a window without inputs."""
         if taps.ndim == len(self.sizes) + 1:
             return self.indices(taps[np.newaxis])[0]
         t, n, channels = images.dense(taps)
@@ -229,21 +229,21 @@ class MaxPool(NamedTuple):
 
 
 class LongMaxPool(NamedTuple):
-    """Max pooling along a long axis in pieces, each with a small `MaxPool`; see there.
+    """Max pooling along a long axis in pieces, each with a small `MaxPool`.
 
-    Tables of the whole axis would take up to 40 bytes an element.  Inner pieces share theirs.
+    Tables for the whole axis would take up to 40 bytes per element.  Inner pieces share tables.
     """
 
     axes: tuple[Axis, ...]
-    position: int  # of the long axis, among the spatial axes
+    position: int  # index of the long axis among the spatial axes
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Sizes of the images, as those of a `MaxPool`."""
+        """Return the sizes of the images, like `MaxPool.sizes`."""
         return tuple(a.size for a in self.axes)
 
     def forward(self, input: Array, with_taps: bool) -> tuple[Array, Array | None]:
-        """Return the maxima, and their taps if asked for; both lie in memory as the array does."""
+        """Return the maxima, and their taps if requested, in the array's memory format."""
         if input.ndim == len(self.axes) + 1:
             values, taps = self.forward(input[np.newaxis], with_taps)
             return values[0], None if taps is None else taps[0]
@@ -261,19 +261,19 @@ class LongMaxPool(NamedTuple):
         return values, self.indices(taps)
 
     def gradient(self, grad: Array, taps: Array) -> Array:
-        """Return the gradient of the array whose maxima were found at the taps."""
+        """Compute the gradient of the input from the taps of the maxima."""
         if grad.ndim == len(self.axes) + 1:
             return self.gradient(grad[np.newaxis], taps[np.newaxis])[0]
         (sums,) = empty_results(grad, self.sizes, wide_enough(grad.dtype))
         sums[...] = 0
         for piece in self._pieces():
-            # Windows of neighbouring pieces overlap.
+            # Windows of adjacent pieces overlap.
             gy = grad[piece.windows].astype(sums.dtype, copy=False)
             sums[piece.inputs] += piece.pool.gradient(gy, taps[piece.windows])
         return sums.astype(grad.dtype, copy=False)
 
     def indices(self, taps: Array) -> Array:
-        """Return the int64 index in its plane of each maximum; -1 of a window that saw no input."""
+        """Return the int64 index of each maximum in its plane; -1 for a window without inputs."""
         if taps.ndim == len(self.axes) + 1:
             return self.indices(taps[np.newaxis])[0]
         (indices,) = empty_results(taps, taps.shape[2:], _INDEX)
@@ -288,7 +288,7 @@ class LongMaxPool(NamedTuple):
 
     def _pieces(self) -> Iterator[_Piece]:
         a = self.axes[self.position]
-        # Pieces as long as a window, so that neighbours share at most half of their inputs.
+        # Pieces at least as long as a window: neighbours share at most half of their inputs.
         length = max(_PIECE, a.extent // a.stride)
         for begin in range(0, a.out, length):
             end = min(begin + length, a.out)
@@ -304,7 +304,7 @@ class LongMaxPool(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Some windows of a `LongMaxPool`, and the inputs that they cover."""
+    """A range of windows of a `LongMaxPool`, and the inputs that they cover."""
 
     pool: MaxPool
     windows: tuple[slice, ...]
@@ -320,7 +320,7 @@ def _checked_pool(
     dilation: Spatial = 1,
     ceil_mode: bool = False,
 ) -> tuple[Array, bool, tuple[Axis, ...]]:
-    """Return (input with a batch axis, whether it had none, the axes of the pool)."""
+    """Return (batched input, whether it was unbatched, the pool's axes)."""
     batch, unbatched, kernel = as_batch(
         "input", input, "kernel_size", kernel_size, (*FLOATS, *INTEGERS)
     )
@@ -331,7 +331,7 @@ def _checked_pool(
 
 
 def _checked_adaptive(input: Any, output_size: Spatial) -> tuple[Array, bool, tuple[int, ...]]:
-    """Return the same for an adaptive pool, with its sizes for axes."""
+    """Return (batched input, whether it was unbatched, the output sizes)."""
     batch, unbatched, outs = as_batch("input", input, "output_size", output_size, FLOATS)
     check_adaptive(batch, unbatched, outs)
     return batch, unbatched, outs
@@ -342,7 +342,7 @@ def _adaptive_pool_of(batch: Array, outs: Sequence[int]) -> MaxPool | LongMaxPoo
 
 
 def _pool_of(axes: tuple[PoolAxis, ...], dtype: np.dtype[Any]) -> MaxPool | LongMaxPool | None:
-    """Return the pool of these axes; None where the kernel is not for it."""
+    """Return the compiled pool for these axes; None if unsupported."""
     taps = math.prod(a.kernel if isinstance(a, Axis) else -(-a[0] // a[1]) + 1 for a in axes)
     if dtype.kind != "f" or taps > MOST_TAPS:
         return None
@@ -354,7 +354,7 @@ def _pool_of(axes: tuple[PoolAxis, ...], dtype: np.dtype[Any]) -> MaxPool | Long
 
 
 def _table_bytes(a: Axis) -> int:
-    """Return the size of the tables that `_regular` makes."""
+    """Return the bytes of the tables of `_regular`."""
     return np.dtype(np.intp).itemsize * (3 * a.out + 2 * a.size)
 
 
@@ -372,7 +372,7 @@ def _pool(axes: tuple[PoolAxis, ...]) -> MaxPool:
 
 
 def _regular(a: Axis) -> tuple[tuple[int, ...], list[Array]]:
-    """Return the numbers and tables of windows at a stride, as layers/pooling.h has them."""
+    """Return sizes and tables of windows at a stride, as in layers/pooling.h."""
     start = np.arange(a.out) * a.stride - a.before
     low = np.clip(-(start // a.dilation), 0, a.kernel)
     high = np.clip(-((start - a.size) // a.dilation), 0, a.kernel)
@@ -385,7 +385,7 @@ def _regular(a: Axis) -> tuple[tuple[int, ...], list[Array]]:
 
 
 def _adaptive(size: int, out: int) -> tuple[tuple[int, ...], list[Array]]:
-    """Return the same of windows that cut ``size`` into ``out`` parts."""
+    """Return sizes and tables of ``out`` windows that partition ``size``."""
     if size % out == 0:
         return _regular(Axis(size, size // out, size // out))
     start = np.arange(out) * size // out
@@ -396,6 +396,6 @@ def _adaptive(size: int, out: int) -> tuple[tuple[int, ...], list[Array]]:
 
 
 def _seen(size: int, first: Array, last: Array) -> tuple[Array, Array]:
-    """Return the range of windows, from their first and last elements, that see each input."""
+    """Return the range of windows that read each input, from their first and last elements."""
     inputs = np.arange(size)
     return np.searchsorted(last, inputs, "left"), np.searchsorted(first, inputs, "right")

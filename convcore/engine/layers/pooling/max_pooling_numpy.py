@@ -1,9 +1,9 @@
-"""Max pooling by NumPy: integers, and windows of more taps than a byte can number.
+"""Max pooling with NumPy: integers, and windows with more taps than a byte can number.
 
-Small windows are walked tap by tap, each tap a strided slice of the input that is as large as the
-output; windows that are larger than the output, or differ in length, one by one.  Long windows that
-overlap are walked axis by axis: the maxima of 2n elements are the larger of two maxima of n, so
-that a window of k elements takes about log2(k) steps.  The others are compiled: see max_pooling.py.
+Small windows are processed tap by tap, each tap a strided slice of the input as large as the
+output; windows larger than the output, or of different lengths, one by one.  Long overlapping
+windows are processed axis by axis: the maximum of 2n elements is the larger of two maxima of n, so
+a window of k elements takes about log2(k) steps.  Other windows are compiled: see max_pooling.py.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def max_pool_by_numpy(batch: Array, axes: tuple[Axis, ...]) -> tuple[Array, Arra
 
 
 def adaptive_max_pool_by_numpy(batch: Array, outs: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return what `max_pool_by_numpy` does, under windows that cut each axis into parts."""
+    """Return maxima and indices like `max_pool_by_numpy`, for adaptive windows."""
     values, indices = empty_results(batch, outs, batch.dtype, _INDEX)
     sizes = batch.shape[2:]
     _by_blocks(_by_window, batch, lambda: list(map(adaptive_windows, sizes, outs)), values, indices)
@@ -67,8 +67,8 @@ def _by_blocks(
 def _by_tap(x: Array, table: _TapTable, values: Array, indices: Array) -> None:
     """Write the maxima and their indices of one block, tap by tap.
 
-    Taps come in order and only a larger element replaces an earlier one.  The numbers of the taps
-    that did so only grow, so that a product and a maximum of small integers keep the last.
+    Taps are processed in order and only a larger element replaces an earlier one.  The numbers of
+    replacing taps only increase, so that a product and a maximum of small integers store the last.
     """
     best = np.empty_like(values, wide_enough(x.dtype))
     best.fill(-np.inf if best.dtype.kind == "f" else np.iinfo(best.dtype).min)
@@ -91,17 +91,17 @@ def _by_tap(x: Array, table: _TapTable, values: Array, indices: Array) -> None:
 
 
 class _TapTable(NamedTuple):
-    """What the taps of a kernel read and write, and how a winning tap becomes a pixel number."""
+    """Slices read and written by each tap, and the conversion of winning taps to pixel numbers."""
 
-    taps: list[tuple[Any, Any]]  # for each tap, the windows that it serves and what it reads
+    taps: list[tuple[Any, Any]]  # for each tap, its windows and the slice it reads
     firsts: Array  # (*outs): the first tap of each window that meets the input
-    nowhere: Array | None  # (*outs): where there is no such tap; None if there is everywhere
-    origins: Array  # (*outs): the pixel number of each window's first tap, padding counted too
-    offsets: Array  # (taps,): what each tap adds to that
+    nowhere: Array | None  # (*outs): whether there is no such tap; None if there is always one
+    origins: Array  # (*outs): the pixel number of each window's first tap, including padding
+    offsets: Array  # (taps,): each tap's offset from the origin
 
     @property
     def table_bytes(self) -> int:
-        """How large the tables are, with half a kilobyte for the slices of each tap."""
+        """Return the bytes of the tables, with half a kilobyte for the slices of each tap."""
         tables = (self.firsts, self.nowhere, self.origins, self.offsets)
         of_taps = len(self.taps) << 9
         return of_taps + sum(table.nbytes for table in tables if table is not None)
@@ -147,7 +147,7 @@ def _by_window(x: Array, windows: Sequence[Sequence[slice]], values: Array, indi
 
 
 def _without_common_padding(a: Axis) -> Axis:
-    """Return the axis without the taps that lie in the padding for every window."""
+    """Return the axis without the taps that are in the padding for every window."""
     if a.dilation > 1:
         return a
     before = max(0, a.before - (a.out - 1) * a.stride)
@@ -158,7 +158,7 @@ def _without_common_padding(a: Axis) -> Axis:
 
 
 def _doubling_pays(axes: Sequence[Axis]) -> bool:
-    """Return whether `_by_doubling` takes fewer steps than one for each tap of each window."""
+    """Return whether `_by_doubling` takes fewer steps than one per tap of each window."""
     covered = math.prod((a.out - 1) * a.stride + a.extent for a in axes)
     steps = 2 * covered * sum(a.kernel.bit_length() for a in axes)
     fits = covered <= 4 * math.prod(a.size for a in axes) + 64
@@ -198,7 +198,7 @@ def _line_maxima(best: Array, winners: Array, a: Axis) -> tuple[Array, Array]:
 
 
 def _larger(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Return the larger of two maxima and its winner: the first of equal ones, the last NaN."""
+    """Return the larger of two maxima and its winner: on ties the first, or the last NaN."""
     values, winners = zip(first, second, strict=True)
     later = values[1] > values[0]
     later |= np.isnan(values[1])
@@ -207,5 +207,5 @@ def _larger(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Ar
 
 
 def _slices(moves: Sequence[Move]) -> tuple[Any, Any]:
-    """Return indices of the last axes, of a target and of a source, from one move an axis."""
+    """Return indices of the last axes, for a target and a source, from one move per axis."""
     return (..., *(move[0] for move in moves)), (..., *(move[1] for move in moves))

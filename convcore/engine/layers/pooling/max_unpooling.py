@@ -1,4 +1,4 @@
-"""Max unpooling, and the gradients of max pooling by indices: gather and scatter of pixels."""
+"""Max unpooling, and gradients of max pooling by indices: gather and scatter of pixels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from convcore.engine.runtime.checks import Array
 
 
 def scatter_pixels(values: Array, indices: Array, input_size: Sequence[int]) -> Array:
-    """Add values to planes of zeros at their indices: the gradient of `max_pool`.
+    """Add values to zero planes at their indices (the gradient of `max_pool`).
 
     planes[n, c, i] = sum over the j with indices[n, c, j] = i of values[n, c, j].
 
@@ -30,8 +30,8 @@ def scatter_pixels(values: Array, indices: Array, input_size: Sequence[int]) -> 
     ----------
     values : (N, C, *outs) or (C, *outs); float16, float32 or float64
     indices : the same shape, integers
-        Into a plane, flattened; -1 leaves its value out.
-    input_size : one int a spatial axis
+        Into a flattened plane; -1 skips its value.
+    input_size : one int per spatial axis
 
     Returns
     -------
@@ -41,11 +41,11 @@ def scatter_pixels(values: Array, indices: Array, input_size: Sequence[int]) -> 
     Raises
     ------
     TypeError, ValueError
-        As `max_pool`; shapes that differ; an index outside its plane.
+        As `max_pool`; also if shapes differ, or an index is outside its plane.
 
     Notes
     -----
-    The sums are made in float64, in the order of j, and rounded once.
+    Sums use float64, in the order of j, and are rounded once.
 
     References
     ----------
@@ -75,11 +75,11 @@ def scatter_pixels(values: Array, indices: Array, input_size: Sequence[int]) -> 
 
 
 def place_pixels(values: Array, indices: Array, input_size: Sequence[int]) -> Array:
-    """Put values into planes of zeros at their indices; of several at one place, the last.
+    """Write values into zero planes at their indices; for duplicate indices the last value wins.
 
     Parameters
     ----------
-    values, indices, input_size : as for `scatter_pixels`, but without an index of -1
+    values, indices, input_size : as for `scatter_pixels`, but without indices of -1
 
     Returns
     -------
@@ -99,7 +99,7 @@ def place_pixels(values: Array, indices: Array, input_size: Sequence[int]) -> Ar
     """
     sizes = checked_sizes("input_size", input_size, least=0)
     batch, unbatched, _ = as_batch("values", values, "input_size", sizes, FLOATS)
-    if 0 in sizes:  # as in PyTorch, nothing is asked of indices into nothing
+    if 0 in sizes:  # as in PyTorch, indices into empty planes are not checked
         (planes,) = empty_results(batch, sizes, batch.dtype)
         return planes[0] if unbatched else planes
     places = _indices_of_all(batch, indices, unbatched, sizes, least=0)
@@ -113,7 +113,7 @@ def place_pixels(values: Array, indices: Array, input_size: Sequence[int]) -> Ar
 
 
 def gather_pixels(input: Array, indices: Array, rank: int | None = None) -> Array:
-    """Take the elements of planes at indices: the adjoint of `scatter_pixels`.
+    """Read the elements of planes at indices: the adjoint of `scatter_pixels`.
 
     values[n, c, j] = input[n, c, indices[n, c, j]], and 0 where the index is -1.
 
@@ -121,9 +121,9 @@ def gather_pixels(input: Array, indices: Array, rank: int | None = None) -> Arra
     ----------
     input : (N, C, *sizes) or (C, *sizes); float16, float32, float64 or integers
     indices : (N, C, *outs) or (C, *outs), integers
-        Into a plane, flattened; as many axes as input.
+        Into a flattened plane; the same number of axes as input.
     rank : int, optional
-        The number of spatial axes; as many as there would be in a batch if not given.
+        The number of spatial axes; default: that of a batched input.
 
     Returns
     -------
@@ -163,7 +163,7 @@ def gather_pixels(input: Array, indices: Array, rank: int | None = None) -> Arra
 def _indices(
     value: Any, batch: Array, unbatched: bool, sizes: Sequence[int], least: int = -1
 ) -> Array:
-    """Return indices with a batch axis; an error unless they fit the batch and planes of sizes."""
+    """Return indices with a batch axis; raise if they do not match the batch and plane sizes."""
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"indices must be a numpy.ndarray, got {type(value).__name__}")
     if value.dtype not in INTEGERS:
@@ -186,7 +186,7 @@ def _indices(
 def _indices_of_all(
     batch: Array, value: Any, unbatched: bool, sizes: Sequence[int], least: int = -1
 ) -> Array:
-    """Return the same; an error too unless there is one for each element of the batch."""
+    """Return indices with a batch axis; also raise unless there is one per element of the batch."""
     indices = _indices(value, batch, unbatched, sizes, least)
     if indices.shape != batch.shape:
         raise ValueError(
@@ -197,14 +197,14 @@ def _indices_of_all(
 
 
 def _memory(array: Array, channels_last: bool) -> Array:
-    """Return an (N, C, *sizes) array with its axes as they follow each other in a dense block."""
+    """Return an (N, C, *sizes) array with its axes in memory order."""
     return np.moveaxis(array, 1, -1) if channels_last else array
 
 
 def _places(indices: Array, sizes: Sequence[int], channels_last: bool) -> tuple[Array, Array]:
-    """Return where in a dense block of planes each index points, and which indices are not -1."""
+    """Return each index's position in a dense block of planes, and which indices are not -1."""
     n, c = indices.shape[:2]
-    indices = indices.astype(np.int64, copy=False)  # small or unsigned ones could not hold places
+    indices = indices.astype(np.int64, copy=False)  # small or unsigned ones overflow
     pixels = math.prod(sizes)
     origins = np.arange(n)[:, np.newaxis] * (c * pixels)
     origins = origins + np.arange(c) * (1 if channels_last else pixels)

@@ -1,4 +1,4 @@
-"""What max pooling (max_pooling.py) and average pooling (avg_pooling.py) share: checks, results."""
+"""Argument checks and results shared by max pooling and average pooling."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ INTEGERS = tuple(np.dtype(f"{sign}int{8 * size}") for sign in ("", "u") for size
 
 
 def checked_flag(name: str, value: Any) -> bool:
-    """Return an argument that must be a bool."""
+    """Return a bool argument; raise TypeError if it is not a bool."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be a bool, got {shown(value)}")
     return bool(value)
 
 
 def checked_sizes(name: str, value: Any, least: int) -> tuple[int, ...]:
-    """Return the sizes of one to three spatial axes from a sequence."""
+    """Return the sizes of one to three spatial axes from a sequence; raise if they are invalid."""
     if not is_sequence(value):
         raise TypeError(f"{name} must be a sequence of ints, got {shown(value)}")
     if not 1 <= len(value) <= 3:
@@ -34,7 +34,7 @@ def checked_sizes(name: str, value: Any, least: int) -> tuple[int, ...]:
 
 
 def output_sizes(axes: Sequence[Axis]) -> tuple[int, ...]:
-    """Return how many windows each axis has."""
+    """Return the number of windows along each axis."""
     return tuple(a.out for a in axes)
 
 
@@ -46,7 +46,7 @@ def wide_enough(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def as_batch(
     name: str, value: Any, size_name: str, size: Any, dtypes: Sequence[np.dtype[Any]]
 ) -> tuple[Array, bool, tuple[int, ...]]:
-    """Return (value with a batch axis, whether it had none, one int of size a spatial axis)."""
+    """Return (batched value, whether it was unbatched, one int of ``size`` per spatial axis)."""
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} must be a numpy.ndarray, got {type(value).__name__}")
     if value.dtype not in dtypes or not value.dtype.isnative:
@@ -65,7 +65,7 @@ def as_batch(
 
 
 def check_planes(batch: Array, unbatched: bool) -> None:
-    """Raise ValueError if an axis other than that of the batch is empty."""
+    """Raise ValueError if an axis other than the batch axis is empty."""
     if 0 in batch.shape[1:]:
         rank = batch.ndim - 2
         raise ValueError(
@@ -90,7 +90,7 @@ def check_adaptive(batch: Array, unbatched: bool, outs: Sequence[int]) -> None:
 
 
 def empty_results(batch: Array, sizes: Sequence[int], *dtypes: np.dtype[Any]) -> list[Array]:
-    """Return new arrays of (N, C, *sizes), one of each dtype, in the batch's memory format."""
+    """Return new (N, C, *sizes) arrays, one of each dtype, in the batch's memory format."""
     shape = (*batch.shape[:2], *sizes)
     check_memory(shape, 8)
     channels_last = layout.is_channels_last(batch.shape, batch.strides)

@@ -1,4 +1,4 @@
-"""Sums over pixels, by channel: bias gradients, global average pooling, sums over axes."""
+"""Sums over pixels per channel: bias gradients, global average pooling, sums over axes."""
 
 cimport cython
 from cython.parallel cimport prange, threadid
@@ -11,24 +11,24 @@ from convcore.engine.runtime._threads cimport thread_count, use_team
 use_team()
 
 cdef enum:
-    NCHW_CHUNK = 1 << 12   # pixels of a chunk that lie side by side: vectors add them
-    NHWC_CHUNK = 1 << 7    # pixels of another chunk, added one after another
+    NCHW_CHUNK = 1 << 12   # pixels of a chunk if contiguous: added by vectors
+    NHWC_CHUNK = 1 << 7    # pixels of a chunk otherwise, added one after another
     PART = 16              # chunks of one item
-    WORK = 16              # multiply-adds of an element, out of another core's cache
-    STAGE = 1 << 13        # elements of bfloat16 that are floats at a time: all of a chunk's
+    WORK = 16              # multiply-adds per element, read from another core's cache
+    STAGE = 1 << 13        # bfloat16 elements converted to float at a time: all of a chunk
 
-# All are of real numbers: a complex one is two channels.
+# Only real numbers: a complex number is two channels.
 cdef struct Job:
-    Py_ssize_t groups            # of images, that are summed apart
+    Py_ssize_t groups            # groups of images with separate sums
     Py_ssize_t n                 # images of one group
     Py_ssize_t channels
     Py_ssize_t pixels
     Py_ssize_t s_n               # strides
     Py_ssize_t s_c
     Py_ssize_t s_p
-    Py_ssize_t size              # bytes of a number; 2 is bfloat16
-    Py_ssize_t together          # channels of one call of a microkernel
-    Py_ssize_t width             # of one item
+    Py_ssize_t size              # bytes of a number; 2 means bfloat16
+    Py_ssize_t together          # channels per microkernel call
+    Py_ssize_t width             # channels of one item
     Py_ssize_t blocks            # of channels
     Py_ssize_t chunk             # pixels
     Py_ssize_t image_chunks
@@ -45,7 +45,7 @@ cdef void plan(Job *job, Py_ssize_t cell) noexcept:
     if job.s_c == 1:
         job.together = job.width = MOST_CHANNELS
     else:
-        # Many small planes are one item.
+        # Many small planes form one item.
         job.together = cell
         job.width = NHWC_CHUNK * PART // max(1, job.n * job.pixels)
         job.width = cell * max(1, min(MOST_CHANNELS, job.width))
@@ -56,7 +56,7 @@ cdef void sum_chunk(
     const Job *job, const Sums *sums, const char *x, Py_ssize_t count, Py_ssize_t width,
     float *stage, double *to,
 ) noexcept nogil:
-    """Add `count` pixels of `width` channels, that lie side by side, to the sums of those."""
+    """Add `count` pixels of `width` contiguous channels to the channels' sums."""
     cdef Py_ssize_t step = job.s_p, rows = count, i
     if job.size == 2:
         if step == width:
@@ -76,7 +76,7 @@ cdef void sum_item(
     const Job *job, const Sums *sums, Py_ssize_t item, const char *x, float *stage,
     double *partials,
 ) noexcept nogil:
-    """Write the sums of some channels over some chunks of one group."""
+    """Write the sums of a range of channels over a range of chunks of one group."""
     cdef Py_ssize_t first = item % job.blocks * job.width, c, i, p, count, width
     cdef Py_ssize_t part = item // job.blocks % job.parts, group = item // job.blocks // job.parts
     cdef Py_ssize_t end = min(first + job.width, job.channels)
@@ -129,7 +129,7 @@ cdef void add_parts(
 
 @cython.no_gc
 cdef class BoundSums(Buffers):
-    """One call of `channel_sums`, whose arrays stay borrowed as long as it lives."""
+    """One call of `channel_sums`; holds its arrays' buffers as long as it lives."""
 
     cdef Job job
     cdef const char *x
@@ -154,10 +154,10 @@ def channel_sums(
 ):
     """Write out[g, c] = (sum over n and p of x[g, n, c, p]) / divisor.
 
-    kind: x's, one of 'fdFD'; out may be of the wider kind.  Or 'E': the bits of bfloat16, and out
-    float32 or float64.
+    kind: dtype character of x, one of 'fdFD'; out may be of the wider kind.  Or 'E': the bits of
+    bfloat16, with out float32 or float64.
     strides: (s_n, s_c, s_p) in elements; a group follows the images of the one before.
-    later: whether to return a function that does it whenever it is called, instead.
+    later: whether to return a callable that does the work when called, instead of doing it now.
     """
     cdef BoundSums call = BoundSums.__new__(BoundSums)
     cdef Job *job = &call.job

@@ -1,7 +1,7 @@
-"""Sums over any axes of an array, on all threads.
+"""Sums over any axes of an array, multithreaded.
 
-The axes, in the order of memory, are runs of those that are summed and of those that stay.  The
-kernel knows sums over images and pixels, a channel at a time: up to four runs.
+In memory order, the axes form runs of summed and of kept axes.  The kernel computes sums over
+images and pixels, per channel: up to four runs.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from convcore.engine.runtime.layout import is_dense
 
 Array = np.ndarray[Any, Any]
 
-# NumPy sums smaller arrays over N, H, W 1.3 times as fast, and as fast over all axes; from 4096
-# elements on the kernel is 1.1 to 3 times as fast: benchmarks/sweep.py --threads 1
+# NumPy sums smaller arrays over N, H, W 1.3 times as fast, and equally fast over all axes; from
+# 4096 elements on the kernel is 1.1 to 3 times as fast: benchmarks/sweep.py --threads 1
 # --constant engine.layers.reduce.reduce._LEAST --values 0,1000000
 _LEAST = 1 << 10
 
@@ -28,15 +28,14 @@ _WIDER = {a: np.dtype(b) for a, b in zip("EfdFD", "dddDD", strict=True)}
 
 
 def total(array: Array, over: tuple[int, ...], keepdims: bool) -> Array | None:
-    """Return the sum over some axes, in float64 or complex128; None where NumPy is to sum.
+    """Compute the sum over axes, in float64 or complex128; return None if NumPy should do it.
 
     Parameters
     ----------
-    array : any; of bfloat16, float32, float64 and complex numbers the large ones without gaps are
-        summed
-    over : ints from 0 on
+    array : any; large dense arrays of bfloat16, float32, float64 and complex dtypes are summed here
+    over : non-negative ints
     keepdims : bool
-        Whether the axes stay, with size 1.
+        Whether the summed axes are kept with size 1.
     """
     kind = array.dtype.char
     if array.size < _LEAST or kind not in _WIDER or not array.dtype.isnative:
@@ -64,7 +63,7 @@ def _job(shape: tuple[int, ...], strides: tuple[int, ...], over: tuple[int, ...]
         (summed, math.prod(shape[k] for k in run))
         for summed, run in itertools.groupby(long, over.__contains__)
     ]
-    # The shortest of these that has all runs: what it has not is 1.
+    # The shortest pattern that contains all runs; missing axes have size 1.
     for pattern, counts in _PATTERNS.items():
         if tuple(summed for summed, _ in runs) == pattern:
             found = dict(zip(counts, (n for _, n in runs), strict=True))
@@ -75,7 +74,7 @@ def _job(shape: tuple[int, ...], strides: tuple[int, ...], over: tuple[int, ...]
     return None
 
 
-# The kernel's names of runs of axes that are summed, or not.
+# The kernel's names of runs of summed and kept axes.
 _PATTERNS = {
     (True,): ("pixels",),
     (False, True): ("channels", "pixels"),

@@ -1,1 +1,1 @@
-"""Softmax, its logarithm, and the negative log likelihood of classes."""
+"""Softmax, log-softmax, and the negative log likelihood of classes."""

@@ -1,7 +1,7 @@
-"""Negative log likelihood of classes (NLL loss), label smoothing, and the gradient, each one pass.
+"""Negative log likelihood of classes (NLL loss) with label smoothing; gradient; one pass each.
 
-Logarithms are (N, C, S) or, in NHWC, (N, S, C), and classes (N, S).  A class that is `ignore`
-counts for nothing.  Of `smoothing` all classes have equal parts.
+Log-probabilities are (N, C, S) or, in NHWC, (N, S, C), and classes (N, S).  Pixels with class
+`ignore` are skipped.  `smoothing` is the share of the target spread over all classes.
 """
 
 from cython.parallel cimport prange
@@ -20,17 +20,17 @@ ctypedef fused real:
 
 cdef enum:
     PIXELS = 1 << 12     # of one item, all of one image
-    SUMS = 3             # of an item: losses, weights, classes that there are not
+    SUMS = 3             # per item: losses, weights, invalid classes
 
 cdef struct Job:
     Py_ssize_t n
     Py_ssize_t c
     Py_ssize_t s
     Py_ssize_t blocks            # items of an image
-    Py_ssize_t pixel             # from one pixel to the next, and from one class
+    Py_ssize_t pixel             # stride from one pixel to the next, and from one class
     Py_ssize_t plane
     int64_t ignore
-    double own                   # how much of a target is its own class, and how much each class
+    double own                   # share of a target for its own class, and for each class
     double part
 
 
@@ -47,7 +47,7 @@ cdef Job job_of(
 
 
 def items_of(Py_ssize_t n, Py_ssize_t s):
-    """Return how many items the work on n images of s pixels has."""
+    """Return the number of work items for n images of s pixels."""
     return n * ((s + PIXELS - 1) // PIXELS)
 
 
@@ -55,7 +55,7 @@ cdef void sum_classes(
     const Job *job, Py_ssize_t first, Py_ssize_t count, const real *x, const real *weight,
     double *totals,
 ) noexcept nogil:
-    """totals[i] = sum over k of weight[k] x[first + i, k]."""
+    """Compute totals[i] = sum over k of weight[k] x[first + i, k]."""
     cdef const Sums *microkernel = &layer_microkernels().sums[sizeof(real) == 8]
     cdef Py_ssize_t i, k
     memset(totals, 0, count * sizeof(double))
@@ -79,7 +79,7 @@ cdef void add_item(
     const Job *job, Py_ssize_t item, const real *x, const int64_t *classes, const real *weight,
     real *losses, double *sums,
 ) noexcept nogil:
-    """Write some losses, -weight x, unless losses is NULL, and the item's sums."""
+    """Write a block of losses, -weight x, unless losses is NULL, and the item's sums."""
     cdef Py_ssize_t n = item // job.blocks, first = item % job.blocks * PIXELS, i
     cdef Py_ssize_t at = n * job.s
     cdef Py_ssize_t end = min(first + PIXELS, job.s)
@@ -121,9 +121,9 @@ def forward(
     x, classes, weight, each, sums, Py_ssize_t n, Py_ssize_t c, Py_ssize_t s, bint nhwc,
     int64_t ignore, double smoothing, double work,
 ):
-    """Return the sum of -weight[k] x[k], the sum of weight[k], and how many are no class.
+    """Return the sum of -weight[k] x[k], the sum of weight[k], and the number of invalid classes.
 
-    The smoothed first sum has (1 - smoothing) of that, and smoothing / c of it for every k.
+    With smoothing, the first sum is (1 - smoothing) of that, plus smoothing / c of it for every k.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def forward(
 cdef inline double grad_of(
     const Job *job, Py_ssize_t at, const real *grads, const int64_t *classes, double factor
 ) noexcept nogil:
-    """The gradient of one pixel's loss, 0 of one that counts for nothing."""
+    """Return the gradient of one pixel's loss, 0 if the pixel is ignored."""
     cdef int64_t k = classes[at]
     if k == job.ignore or k < 0 or k >= job.c:
         return 0
@@ -172,7 +172,7 @@ cdef void put_parts(
     const Job *job, Py_ssize_t at, Py_ssize_t first, Py_ssize_t count, const real *grads,
     const int64_t *classes, const real *weight, double factor, real *to,
 ) noexcept nogil:
-    """Write what all classes of some pixels get in equal parts, but for their weights."""
+    """Write the equal shares of all classes of a range of pixels, with their weights."""
     cdef real[PIXELS] parts
     cdef real w = 1
     cdef Py_ssize_t i, k
@@ -196,7 +196,7 @@ cdef void put_item(
     const Job *job, Py_ssize_t item, const real *grads, const int64_t *classes,
     const real *weight, double factor, real *gx,
 ) noexcept nogil:
-    """Write some pixels of gx: zeros, or parts, and -weight times the gradient at their classes."""
+    """Write a range of gx: zeros, or shares, and -weight times the gradient at the classes."""
     cdef Py_ssize_t n = item // job.blocks, first = item % job.blocks * PIXELS, i
     cdef Py_ssize_t at = n * job.s, count = min(PIXELS, job.s - first)
     cdef real *to = gx + at * job.c
@@ -231,7 +231,7 @@ def gradient(
     gx, classes, weight, grads, double grad, double total, Py_ssize_t n, Py_ssize_t c,
     Py_ssize_t s, bint nhwc, int64_t ignore, double smoothing, double work,
 ):
-    """Write the gradient of x: -weight[k] grads grad / total at the classes, and zeros, smoothed.
+    """Write the gradient of x: -weight[k] grads grad / total at the classes, else 0; smoothed.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def gradient(
     grads : (n, s) of gx's dtype, or None for ones
     grad, total : float
     classes, weight, n, c, s, nhwc, ignore, smoothing, work
-        As they went forward.
+        As in the forward pass.
     """
     cdef Job job = job_of(n, c, s, nhwc, ignore, smoothing)
     cdef Buffers arrays = Buffers()

@@ -1,7 +1,7 @@
-"""Softmax and its logarithm along an axis, and their gradients.
+"""Softmax and log-softmax along an axis, and their gradients.
 
-Arrays are (outer, count, inner) in memory, the axis in the middle.  Where inner is 1 its vectors
-are rows, else they are columns that lie side by side.
+Arrays are (outer, count, inner) in memory, with the axis in the middle.  If inner is 1 its vectors
+are rows, otherwise adjacent columns.
 """
 
 from cython.parallel cimport prange
@@ -28,7 +28,7 @@ cdef struct Axis:
 cdef void softmax_item(
     const Axis *axis, Py_ssize_t item, const char *x, const char *gy, char *out
 ) noexcept nogil:
-    """Some rows, or some columns side by side."""
+    """Compute a range of rows, or of adjacent columns."""
     cdef const Softmax *s = &layer_microkernels().softmax[axis.size == 8]
     cdef Py_ssize_t first, at, n
     if axis.inner == 1:
@@ -60,7 +60,7 @@ cdef void softmax_all(
 def softmax(
     x, gy, out, Py_ssize_t outer, Py_ssize_t count, Py_ssize_t inner, bint log, double work,
 ):
-    """Write out = softmax(x), or its logarithm; or, given gy, the gradient, x being the result.
+    """Write out = softmax(x) or log-softmax(x); if gy is given, the gradient (x is the result).
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def softmax(
         gy is None, or the result's gradient.
     outer, count, inner : int, none of them 0
     log : bool
-    work : multiply-adds that an element takes as long as
+    work : multiply-adds that take as long as one element
     """
     cdef Buffers arrays = Buffers()
     cdef char *x_ptr = <char *>arrays.borrow(x, False)

@@ -2,9 +2,9 @@
 
     loss = -weight[k] x[k] of each pixel's class k, or their sum,    total = sum weight[k]
 
-x is (N, C), (C,) or (N, C, d1, ...), contiguous or NHWC, with its classes last, and its
-gradient lies alike.  A class that is ``ignore`` counts for nothing; of ``smoothing``, a number from
-[0, 1], all classes have equal parts, each with its weight; float16 is computed in float32.
+x is (N, C), (C,) or (N, C, d1, ...), contiguous or NHWC (classes last), and its gradient has the
+same layout.  Pixels of class ``ignore`` are skipped; ``smoothing``, in [0, 1], is the share of the
+target spread over all classes, each with its weight; float16 is computed in float32.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from convcore.engine.runtime.checks import plain
 
 Array = np.ndarray[Any, Any]
 
-# How long a pixel takes, in multiply-adds; its gradient also clears as many numbers as classes.
+# Multiply-adds that take as long as one pixel; its gradient also zeroes one value per class.
 _WORK = 64.0
 
 
 def class_axis(shape: tuple[int, ...]) -> int:
-    """Return which axis of a shape is that of the classes."""
+    """Return the index of the class axis of a shape."""
     return 1 if len(shape) > 1 else 0
 
 
@@ -38,9 +38,9 @@ def is_nhwc(x: Array) -> bool:
 
 
 def _sizes(shape: tuple[int, ...], nhwc: bool) -> tuple[int, int, int, bool]:
-    """Return images, classes, pixels and whether it is NHWC: classes last.
+    """Return (images, classes, pixels, whether the classes are last in memory).
 
-    Where they are, images and rows are but more pixels.
+    If they are last, images and rows are counted as pixels.
     """
     axis = class_axis(shape)
     c = shape[axis]
@@ -57,7 +57,7 @@ def _prepared(array: Array, dtype: np.dtype) -> Array:
 def forward(
     x: Array, classes: Array, weight: Array | None, ignore: int, each: bool, smoothing: float = 0.0
 ) -> tuple[Array | float, float]:
-    """Return the losses, or their sum unless ``each``, and the sum of their weights.
+    """Return the losses if ``each``, else their sum, and the sum of their weights.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def forward(
     Raises
     ------
     IndexError
-        A class that is not ignored is none of C.
+        A class that is not ignored is not in [0, C).
     """
     nhwc = is_nhwc(x)
     dtype = x.dtype if x.dtype in FLOATS else FLOATS[0]
@@ -104,17 +104,17 @@ def backward(
     ignore: int,
     smoothing: float = 0.0,
 ) -> Array:
-    """Return the gradient of the log-probabilities x.
+    """Compute the gradient of the log-probabilities x.
 
     Parameters
     ----------
     grad : Array
-        The gradient of each loss, or, without axes, of all.
+        The gradient of each loss, or a 0-d array: the gradient of all.
     total : float
-        What losses were divided by.
-    like : (shape, dtype, whether it `is_nhwc`) of x
+        The divisor of the losses.
+    like : (shape, dtype, `is_nhwc`) of x
     classes, weight, ignore, smoothing
-        As they went forward.
+        As in the forward pass.
     """
     shape, dtype, nhwc = like
     kernel = dtype if dtype in FLOATS else FLOATS[0]

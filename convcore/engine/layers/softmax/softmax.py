@@ -1,9 +1,9 @@
-"""Softmax and its logarithm along an axis, and their gradients, each in one pass.
+"""Softmax and log-softmax along an axis, and their gradients, each in one pass.
 
     y = exp(x - m) / s or (x - m) - log(s),    m = max x,  s = sum exp(x - m)
     gx = y (gy - sum gy y) or gy - exp(y) sum gy
 
-Results lie in memory as x does, or y; float16 is computed in float32.
+Results have the layout of x (or y); float16 is computed in float32.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from convcore.engine.runtime.layout import is_dense
 
 Array = np.ndarray[Any, Any]
 
-# How long an element takes, in multiply-adds: what decides on the number of threads.
+# Multiply-adds that take as long as one element, for the number of threads.
 _WORK = 32.0
 
 
 @functools.lru_cache(maxsize=256)
 def _laid_out(shape: tuple[int, ...], strides: tuple[int, ...], along: int) -> tuple[int, int, int]:
-    """Return the sizes before, of and behind an axis of a dense array, in order of its memory."""
+    """Return the sizes before, of and after an axis of a dense array, in memory order."""
     if not shape:
         return 1, 1, 1
     order = sorted(range(len(shape)), key=lambda axis: (-strides[axis], axis))
